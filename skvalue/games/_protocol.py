@@ -10,6 +10,8 @@ from ..exceptions import FailedCoalitionsWarning
 
 _MANY_FAILED = 0.1  # fraction of the coalitions above which there is a warning
 
+_LARGEST_UTILITY = 1e150  # squares of larger ones, of which errors are made, overflow
+
 # What ends a measurement of the cost of a coalition.
 _MAX_SECONDS = 0.05
 _MAX_COALITIONS = 2000
@@ -56,8 +58,11 @@ class Game(ABC):
     def __init__(self, n_players, empty_utility, cache_size=100_000):
         self.n_players = int(n_players)
         self.empty_utility = float(empty_utility)
-        if not np.isfinite(self.empty_utility):
-            raise ValueError(f"empty_utility must be finite. Got {empty_utility!r}.")
+        if not abs(self.empty_utility) <= _LARGEST_UTILITY:
+            raise ValueError(
+                "empty_utility must be finite, and at most 1e150 in absolute value. Got "
+                f"{self.empty_utility!r}."
+            )
         self._failed_utility = self.empty_utility
         self.cache_size = cache_size
         self.n_evaluations = 0
@@ -104,7 +109,7 @@ class Game(ABC):
         ------
         ValueError
             If the masks are not boolean, the number of columns is not `n_players`, or a
-            utility is not finite.
+            utility is not finite, or above 1e150 in absolute value.
         """
         masks = np.asarray(masks)
         if masks.dtype != bool or masks.ndim != 2 or masks.shape[1] != self.n_players:
@@ -118,11 +123,13 @@ class Game(ABC):
             utilities[nonempty] = self._recall(masks[nonempty])
         elif len(nonempty):
             utilities[nonempty] = self._count(*self._compute(masks[nonempty]))
-        if not np.isfinite(utilities).all():
-            first = np.flatnonzero(~np.isfinite(utilities))[0]
+        is_bounded = np.abs(utilities) <= _LARGEST_UTILITY
+        if not is_bounded.all():
+            first = np.flatnonzero(~is_bounded)[0]
             raise ValueError(
-                f"Utilities must be finite. Got {utilities[first]} for a coalition of "
-                f"{masks[first].sum()} players."
+                "Utilities must be finite, and at most 1e150 in absolute value, for "
+                f"their squares to be finite. Got {utilities[first]} for a coalition "
+                f"of {masks[first].sum()} players."
             )
         return utilities
 
@@ -256,10 +263,17 @@ class FunctionGame(Game):
         super().__init__(n_players, empty_utility, cache_size)
 
     def _call(self, masks):
-        utilities = np.asarray(self.function(masks), dtype=np.float64)
+        utilities = self.function(masks)
+        if np.ma.is_masked(utilities) or np.iscomplexobj(utilities):
+            kind = "masked" if np.ma.is_masked(utilities) else "complex"
+            raise ValueError(
+                f"A utility must be a real number, of every coalition. Got {kind} ones."
+            )
+        utilities = np.asarray(utilities, dtype=np.float64)
         if utilities.shape != (len(masks),):
             raise ValueError(
-                "function must return one utility per coalition: shape "
+                "The function of coalitions gets a bool array with a row for each of m "
+                "coalitions, and must return one utility per coalition: shape "
                 f"({len(masks)},). Got {utilities.shape}."
             )
         return utilities

@@ -131,8 +131,9 @@ def game_values(
     ------
     ValueError
         If `semivalue` is none, `max_evaluations` does not fit the sampler, `utility`
-        returns another number of utilities or one that is not finite, or interactions
-        are asked of a sampler without them.
+        returns another number of utilities, or one that is not a real number of at most
+        1e150 in absolute value, or interactions are
+        asked of a sampler without them.
 
     See Also
     --------

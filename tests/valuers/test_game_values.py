@@ -220,10 +220,36 @@ def test_parameters_that_do_not_fit_are_refused(options, message):
         (lambda masks: np.full(len(masks), np.nan), "must be finite"),
         (
             lambda masks: np.where(masks.sum(axis=1) == 5, np.inf, 0.0),
-            "Utilities must be finite. Got inf for a coalition of 5 players",
+            "Utilities must be finite, .* Got inf for a coalition of 5 players",
         ),
+        (
+            lambda masks: 1e200 * masks.sum(axis=1),
+            r"at most 1e150 in absolute value.* Got .*e\+20. for a coalition",
+        ),
+        (lambda masks: 1e200 + masks.sum(axis=1), "empty_utility must .*1e150"),
+        (lambda masks: masks.sum(axis=1) + 1j, "a real number.*Got complex ones"),
+        (
+            lambda masks: np.ma.array(masks.sum(axis=1), mask=masks.sum(axis=1) == 3),
+            "of every coalition. Got masked ones",
+        ),
+        (lambda members: float(members.sum()), r"a bool array with .* Got \(\)"),
     ],
 )
 def test_utilities_that_are_none_are_refused(utility, message):
     with pytest.raises(ValueError, match=message):
         game_values(utility, 12, max_evaluations=60)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -600, -3, 3, 480])
+def test_values_have_the_unit_of_the_utility(exponent):
+    game = {"n_players": 8, "max_evaluations": 60, "random_state": 0}
+    values = game_values(prompt_quality_of(1.0), **game).values
+    scaled = game_values(prompt_quality_of(2.0**exponent), **game)
+    assert scaled.sampler == "process"
+    assert np.array_equal(scaled.values, 2.0**exponent * values)
+
+
+def prompt_quality_of(unit):
+    """The root of a sum over eight players, in a unit."""
+    weights = np.arange(1.0, 9.0)
+    return lambda masks: unit * np.sqrt(masks @ weights)

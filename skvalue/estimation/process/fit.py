@@ -112,7 +112,7 @@ def fit_process(masks, utilities, steps=STEPS, relevance_sd=_RELEVANCE_SD):
     process : Process
         The process.
     """
-    z = (utilities - utilities.mean()) / utilities.std()
+    _, _, z = _standardised(utilities)
     rows = near_subset(masks)
     prior = HyperPrior.of(masks.shape[1], relevance_sd)
     lowest = prior.mean - _BOUND * prior.sd
@@ -241,9 +241,7 @@ def _calibrated(hyper, masks, utilities):
 
 def condition(hyper, masks, utilities):
     """The process of hyperparameters, given utilities; see `Process`."""
-    center = float(utilities.mean())
-    spread = float(utilities.std())
-    z = (utilities - center) / spread
+    center, spread, z = _standardised(utilities)
     factor = _cholesky(covariance(masks, hyper))
     alpha = cho_solve((factor, True), z, check_finite=False)
 
@@ -261,6 +259,20 @@ def condition(hyper, masks, utilities):
         left_out=alpha / precisions,
         left_out_z=alpha / np.sqrt(precisions),
     )
+
+
+def _standardised(utilities):
+    """Their mean and standard deviation, and the standardised utilities.
+
+    Squares of very small utilities would be 0, so that they are multiplied by a power
+    of two, which changes no digit.
+    """
+    exponent = np.frexp(np.abs(utilities).max())[1]
+    scaled = np.ldexp(utilities, -exponent)
+    center = scaled.mean()
+    spread = scaled.std()
+    z = (scaled - center) / spread
+    return float(np.ldexp(center, exponent)), float(np.ldexp(spread, exponent)), z
 
 
 def _cholesky(matrix):
