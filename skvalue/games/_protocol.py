@@ -60,8 +60,8 @@ class Game(ABC):
         self.empty_utility = float(empty_utility)
         if not abs(self.empty_utility) <= _LARGEST_UTILITY:
             raise ValueError(
-                "empty_utility must be finite, and at most 1e150 in absolute value. Got "
-                f"{self.empty_utility!r}."
+                "empty_utility must be finite, and at most 1e150 in absolute value. "
+                f"Got {self.empty_utility!r}."
             )
         self._failed_utility = self.empty_utility
         self.cache_size = cache_size

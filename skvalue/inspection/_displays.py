@@ -3,6 +3,7 @@
 from itertools import cycle
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -233,8 +234,8 @@ class ValueDistributionDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted estimator with `values_`. For a filter, dropped and kept rows are the
-            default kinds.
+            Fitted estimator with `values_`, or a pipeline or search that ends in one.
+            For a filter, dropped and kept rows are the default kinds.
         by : array-like of shape (n_samples,) or (n_groups,), default=None
             Kind of every entry of `values_`, such as a mask of mislabelled rows. A
             valuer that was fitted with groups has one value per group, a filter one per
@@ -248,8 +249,14 @@ class ValueDistributionDisplay:
         -------
         display : ValueDistributionDisplay
             The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If the estimator is no valuer or filter, and does not end in one.
         """
         check_is_fitted(estimator)
+        estimator = _with_values(estimator)
         if by is None and hasattr(estimator, "dropped_indices_"):
             by = np.full(len(estimator.values_), "kept", dtype=object)
             by[estimator.dropped_indices_] = "dropped"
@@ -354,3 +361,17 @@ def _bin_range(values):
     if high - low > 1e-9 * max(-low, high):
         return low, high
     return low - 0.5, high + 0.5
+
+
+def _with_values(estimator):
+    """The fitted valuer or filter at the end of a pipeline, or of a search."""
+    last = estimator
+    while isinstance(last, Pipeline) or hasattr(last, "best_estimator_"):
+        last = last[-1] if isinstance(last, Pipeline) else last.best_estimator_
+    # A property of the class says itself why it has no values.
+    if not hasattr(last, "values_") and not hasattr(type(last), "values_"):
+        raise ValueError(
+            "estimator must have values_, as fitted valuers and filters that drop rows "
+            f"have, or end in one. Got {type(last).__name__}."
+        )
+    return last

@@ -1,6 +1,7 @@
 """Every kind of file that a person hands over, in every command on tables."""
 
 import gzip
+import json
 import shutil
 from importlib.util import find_spec
 
@@ -275,3 +276,47 @@ def test_folders_that_are_no_tables_are_refused(line, pictures, tmp_path, capsys
     [error] = capsys.readouterr().err.splitlines()
     assert REFUSED[line] in error
     shutil.rmtree(tmp_path / "broken")
+
+
+RECORDS = [{"a": 1.5, "label": "x"}, {"a": 2.5, "label": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("records.json", json.dumps(RECORDS)),
+        ("indented.json", json.dumps(RECORDS, indent=1)),
+        ("columns.json", json.dumps({"a": [1, 2], "label": ["x", "y"]}, indent=1)),
+        ("lists.json", json.dumps([["a", "label"], [1, "x"], [2, "y"]])),
+        ("lines.json", "\n".join(map(json.dumps, RECORDS))),
+        ("marked.txt", "\ufeff" + json.dumps(RECORDS)),
+    ],
+)
+def test_json_that_is_no_json_lines_is_refused_as_such(name, content, tmp_path):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"ends in .jsonl or .ndjson. Got JSON under"):
+        read_table(path, target="label")
+
+
+def test_a_header_of_brackets_and_quotes_is_no_json(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('[a],"{b}"\nx,1.5\ny,2.5\n', encoding="utf-8")
+    assert read_table(path).frame.columns.tolist() == ["[a]", "{b}"]
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"PK\x03\x04", "does not end in .xlsx"),
+        (b"PAR1", "does not end in .parquet"),
+        (b"ARROW1", "does not end in .arrow or .feather"),
+    ],
+)
+def test_a_kind_under_another_name_is_refused_with_the_name_it_needs(
+    start, kind, tmp_path
+):
+    path = tmp_path / "t.dat"
+    path.write_bytes(start + bytes(50))
+    with pytest.raises(ValueError, match=kind):
+        read_table(path)

@@ -5,7 +5,10 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skvalue import KNNShapleyValuer
 from skvalue.inspection import (
@@ -13,7 +16,7 @@ from skvalue.inspection import (
     ValueRemovalDisplay,
     value_removal_curve,
 )
-from skvalue.selection import ValueFilter
+from skvalue.selection import ValueFilter, ValueFilteredClassifier
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +128,37 @@ class TestDistribution:
         np.testing.assert_array_equal(
             np.flatnonzero(display.by == "dropped"), row_filter.dropped_indices_
         )
+
+    @pytest.mark.parametrize(
+        "within",
+        [
+            lambda model: make_pipeline(StandardScaler(), model),
+            lambda model: make_pipeline(make_pipeline(model)),
+            lambda model: GridSearchCV(model, {"drop": [5]}, cv=2),
+            lambda model: make_pipeline(GridSearchCV(model, {"drop": [5]}, cv=2)),
+        ],
+    )
+    def test_a_filter_at_the_end_of_a_pipeline_or_search_is_shown(self, rows, within):
+        X, y, *_ = rows
+        model = within(ValueFilteredClassifier(GaussianNB(), drop=5)).fit(X, y)
+        display = ValueDistributionDisplay.from_estimator(model)
+        assert (display.by == "dropped").sum() == 5
+
+    @pytest.mark.parametrize(
+        ("model", "message"),
+        [
+            (GaussianNB(), "must have values_, .* Got GaussianNB"),
+            (
+                ValueFilteredClassifier(GaussianNB(), drop=0),
+                "not available with drop=0",
+            ),
+        ],
+    )
+    def test_an_estimator_without_values_is_refused(self, rows, model, message):
+        X, y, *_ = rows
+        for estimator in (model, make_pipeline(model)):
+            with pytest.raises((ValueError, AttributeError), match=message):
+                ValueDistributionDisplay.from_estimator(estimator.fit(X, y))
 
     def test_a_valuer_shows_its_values(self, rows):
         X, y, values, *_ = rows

@@ -16,11 +16,11 @@ from ..._utils.optional import import_optional
 from ...exceptions import ParameterError
 
 _NO_TEXT = {
-    b"PK\x03\x04": "an Excel or zip file",
+    b"PK\x03\x04": "a zip file, or an Excel file whose name does not end in .xlsx",
     b"\xd0\xcf\x11\xe0": "an old Excel file",
     b"\x1f\x8b": "a gzip file",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
+    b"PAR1": "a Parquet file whose name does not end in .parquet",
+    b"ARROW1": "an Arrow file whose name does not end in .arrow or .feather",
 }
 # Byte order marks; that of UTF-32-LE begins as that of UTF-16-LE, and so comes first.
 _MARKS = {

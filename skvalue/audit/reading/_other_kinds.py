@@ -5,6 +5,7 @@ import datetime
 import gzip
 import io
 import json
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,6 +20,9 @@ from ._images import image_files, is_folder
 _BLOCK = 2**24  # bytes that are decompressed at a time
 EXCEL = ".xlsx"
 JSON_LINES = (".jsonl", ".ndjson")
+
+# An object with a name, or a list of objects, lists or texts, and no header of a table.
+_JSON = re.compile(r"""\ufeff?\s*(\{\s*"|\[\s*[\[{"])""")
 
 
 class Converted(NamedTuple):
@@ -63,6 +67,24 @@ def as_csv(path, max_rows):
         texts = [line.decode() + "\n" for line in lines]
         return Converted(_csv_text(_json_rows(records)), texts)
     return None
+
+
+def refuse_json(content):
+    """Refuse the text of a file that is JSON, which would be read as a table of text.
+
+    >>> refuse_json('name,"[1]"')
+    >>> refuse_json('[{"name": 1}]')
+    Traceback (most recent call last):
+        ...
+    ValueError: the file must be text, such as CSV, or JSON lines in a file whose name \
+ends in .jsonl or .ndjson. Got JSON under another name: write one object a line.
+    """
+    if _JSON.match(content):
+        raise ValueError(
+            "the file must be text, such as CSV, or JSON lines in a file whose name "
+            f"ends in {' or '.join(JSON_LINES)}. Got JSON under another name: write "
+            "one object a line."
+        )
 
 
 def _csv_text(rows):

@@ -19,7 +19,7 @@ from ._encoding import decode
 from ._entries import target_column, typed_entries
 from ._fields import Fields, check_layout, split
 from ._images import is_folder
-from ._other_kinds import as_csv, decompressed
+from ._other_kinds import as_csv, decompressed, refuse_json
 from ._types import read_column
 
 _MOST_COLUMNS = 10_000
@@ -239,6 +239,7 @@ def read_table(
         raw = decompressed(path)
         refuse_many_rows(raw.count(b"\n") - 1, max_rows)
         content, codec = decode(raw, encoding)
+        refuse_json(content)
     fields, notes = split(content, separator, skip_lines, header)
     if converted is not None and converted.texts is not None:
         fields = replace(fields, before="", texts=converted.texts, after="")
