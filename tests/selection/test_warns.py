@@ -130,7 +130,8 @@ class TestClasses:
         groups = np.repeat([0, 1, 2], 2)
         messages, dropped = warned(groups, 1, y, groups=groups)
         assert dropped == []
-        assert messages == ["drop=1 selects the only group of class 'a', which is kept."]
+        (message,) = messages
+        assert message == "drop=1 selects the only group of class 'a', which is kept."
 
     def test_no_more_than_five_classes_are_named(self, warned):
         y = np.r_[np.repeat(np.arange(9), 3), np.full(60, 99)]
