@@ -1,4 +1,4 @@
-"""Checks of columns, weights, groups and parameters, which need no estimator."""
+"""Checks of columns, weights, groups and parameters."""
 
 import math
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d, get_tags
 
 from ..exceptions import ParameterError
 from .containers import as_numpy
@@ -119,6 +119,21 @@ def refuse_dict(X, name="X"):
             f"{name} must have one entry per row, as an array or a frame has. Got a "
             "dict: pass its arrays as the columns of one array or frame, and split the "
             "columns in the estimator."
+        )
+
+
+def refuse_pairwise(estimator):
+    """Refuse an estimator of distances, or of kernels, between the rows.
+
+    Rows are selected alone: the columns of such an X would be those of all rows, and
+    mean other rows than those that the estimator is fitted on.
+    """
+    if get_tags(estimator).input_tags.pairwise:
+        raise ParameterError(
+            "estimator",
+            "must take rows, and not the distances or kernels between them, since it "
+            f"is fitted on some of the rows. Got {estimator!r}: pass one that computes "
+            "them from the columns of X.",
         )
 
 

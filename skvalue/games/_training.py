@@ -20,6 +20,7 @@ from .._utils.checks import (
     check_weights,
     exact_integers,
     redact_errors,
+    refuse_pairwise,
 )
 from .._utils.targets import label_codes
 from .solvers import Training, check_scorer, empty_utility_of
@@ -49,6 +50,7 @@ def make_training(
         raise ValueError(
             f"estimator must be a classifier or a regressor. Got {estimator!r}."
         )
+    refuse_pairwise(estimator)
     y, y_val, classes = _targets(y, y_val, is_classifier(estimator))
     sample_weight = _row_weights(sample_weight, len(y), estimator)
     sample_weight_val = _point_weights(sample_weight_val, len(y_val))

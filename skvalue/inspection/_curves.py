@@ -5,7 +5,12 @@ from joblib import Parallel, delayed
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers, exact_integers
+from .._utils.checks import (
+    check_groups,
+    check_numbers,
+    exact_integers,
+    refuse_pairwise,
+)
 from .._utils.sklearn import validate_params
 from ..games import check_scorer
 from ._refits import CONSTRAINTS, Refits, draw_seeds
@@ -261,6 +266,7 @@ def _curve(
 ):
     """The curve of rows removed or added; `data` are the arguments by place."""
     estimator, X, y, values, X_test, y_test = data
+    refuse_pairwise(estimator)
     X, y = indexable(X, y)
     y = column_or_1d(exact_integers(y), warn=True)
     values = check_numbers(values, "values")

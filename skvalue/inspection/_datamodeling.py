@@ -14,7 +14,12 @@ from sklearn.utils import (
     indexable,
 )
 
-from .._utils.checks import check_groups, exact_integers, redact_errors
+from .._utils.checks import (
+    check_groups,
+    exact_integers,
+    redact_errors,
+    refuse_pairwise,
+)
 from .._utils.plotting import BLUE, open_axes
 from .._utils.sklearn import Interval, validate_params
 from ..games import check_scorer
@@ -202,6 +207,7 @@ def linear_datamodeling_score(
     n_players = int(players.max()) + 1
     unit = "row" if group_names is None else "group"
     values = _check_values(values, n_players, len(y_val), unit)
+    refuse_pairwise(estimator)
     classes = _check_classes(estimator, y, y_val)
 
     # Each line of `removed` is a subset of the players.

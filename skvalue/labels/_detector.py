@@ -16,7 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.checks import check_groups, one_column, refuse_large, seed_of
+from .._utils.checks import (
+    check_groups,
+    one_column,
+    refuse_large,
+    refuse_pairwise,
+    seed_of,
+)
 from .._utils.containers import known_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
@@ -576,6 +582,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             models = default_models(is_classifier, seed, inputs[0])
         else:
             models = {"": self.estimator}
+            refuse_pairwise(self.estimator)
             if is_classifier and not _scores_labels(self.estimator):
                 rule = (
                     "a classifier with predict_proba, or a valuer with "

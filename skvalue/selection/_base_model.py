@@ -16,13 +16,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._utils.checks import refuse_pairwise
 from .._utils.containers import as_numpy
 from .._utils.embedding import embed
 from .._utils.fits import set_fitted_state
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
 from ..exceptions import ParameterError
 from ._base_filter import BaseValueFilter, allow_any_columns
-from ._choice import fit_on_choice
+from ._choice import fit_on_choice, is_zero
 from ._metadata import given, requested, route
 from ._valuer import fresh_valuer
 
@@ -132,6 +133,8 @@ class BaseFilteredModel(BaseValueFilter):
         self._check_task()
         if self.mode == "weight":
             self._check_takes_weights()
+        elif not is_zero(self.drop):
+            refuse_pairwise(self.estimator)
 
         estimator_params = given(**params)
         valuer_params = {}

@@ -14,7 +14,7 @@ from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import column_or_1d
 
-from .._utils.checks import seed_of
+from .._utils.checks import refuse_pairwise, seed_of
 from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from ..base import Result, make_problem
@@ -394,6 +394,7 @@ class DataOOBValuer(BaseRetrainingValuer):
             model = DecisionTreeClassifier()
         elif model is None:
             model = DecisionTreeRegressor()
+        refuse_pairwise(model)
         if problem.n_classes and is_regressor(model):
             raise ValueError(
                 "estimator must be a classifier for classes, since its predictions are "
