@@ -43,8 +43,10 @@ def refuse_large(X, most, name, reason):
     ``reason`` continues "X must hold numbers of at most ... in absolute value".
     """
     sizes = abs(X)
+    if sizes.size == 0:
+        return
     # A float: the limit may be above the largest number of float32.
-    largest = float(sizes.max()) if sizes.size else 0.0
+    largest = float(sizes.max())
     if largest > most:
         by_column = sizes.max(axis=0)
         if issparse(by_column):
@@ -71,16 +73,18 @@ def exact_integers(values):
         return _integers_of_list(values)
     if hasattr(values, "iloc") and np.ndim(values) == 2 and values.shape[1] == 1:
         column = exact_integers(values.iloc[:, 0])
-        return values if hasattr(column, "iloc") else column[:, None]
+        is_unchanged = hasattr(column, "iloc")
+        return values if is_unchanged else column[:, None]
 
     dtype = getattr(values, "dtype", None)
     # Categories may be of such a type, too.
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     is_nullable = getattr(dtype, "kind", "") in ("i", "u")
     if is_nullable and not isinstance(dtype, np.dtype):
-        has_missing = np.asarray(values.isna()).any()
         objects = np.asarray(values, dtype=object)
-        return objects if has_missing else _smallest_integers(objects)
+        if np.asarray(values.isna()).any():
+            return objects
+        return _smallest_integers(objects)
     if isinstance(values, np.ndarray) and values.dtype == np.uint64:
         return _smallest_integers(values)
     return values
@@ -91,13 +95,16 @@ def _integers_of_list(values):
     if not all(isinstance(value, Integral) for value in values):
         return values
     array = np.asarray(values)
-    return array if array.dtype.kind in "biu" else np.asarray(values, dtype=object)
+    if array.dtype.kind in "biu":
+        return array
+    return np.asarray(values, dtype=object)
 
 
 def _smallest_integers(integers):
     """Whole numbers as int64 if they fit, to be compared with others of this type."""
-    fits = len(integers) == 0 or max(integers) <= np.iinfo(np.int64).max
-    return integers.astype(np.int64 if fits else np.uint64)
+    fit = len(integers) == 0 or max(integers) <= np.iinfo(np.int64).max
+    dtype = np.int64 if fit else np.uint64
+    return integers.astype(dtype)
 
 
 def one_column(values, name, warn=False):
@@ -184,11 +191,9 @@ def check_length(values, name, n, of="X"):
     ``of``: its name; "rows" are row numbers, of which each has an entry.
     """
     if len(values) != n:
-        each = "each of the rows" if of == "rows" else f"row of {of}"
-        preposition = "for" if of == "rows" else "per"
+        owner = "for each of the rows" if of == "rows" else f"per row of {of}"
         raise ParameterError(
-            name,
-            f"must have one entry {preposition} {each} ({n}). Got {len(values)}.",
+            name, f"must have one entry {owner} ({n}). Got {len(values)}."
         )
 
 
@@ -198,7 +203,7 @@ def check_names(names, what):
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ParameterError(what, "must not hold NaN or infinity.")
     try:
-        has_missing = names.dtype == object and any(map(_is_missing_name, names))
+        has_missing = names.dtype.kind in "OmM" and any(map(_is_missing_name, names))
         unique, codes = np.unique(names, return_inverse=True)
     except TypeError:  # from pandas.NA, or from names that cannot be sorted
         has_missing = True
@@ -210,7 +215,7 @@ def check_names(names, what):
 
 
 def _is_missing_name(name):
-    return name is None or name != name  # NaN
+    return name is None or name != name  # NaN and NaT
 
 
 def check_groups(groups, n_rows):
@@ -245,9 +250,14 @@ def as_ranges(numbers):
     '1 to 3, 7'
     """
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(
-        f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs
-    )
+    return ", ".join(_range_text(run) for run in runs)
+
+
+def _range_text(run):
+    """Text of consecutive numbers."""
+    if len(run) == 1:
+        return str(run[0])
+    return f"{run[0]} to {run[-1]}"
 
 
 def format_values(values, limit=5):
@@ -258,11 +268,14 @@ def format_values(values, limit=5):
     >>> format_values([np.str_("no"), "yes"])
     "'no', 'yes'"
     """
-    scalars = [
-        value.item() if isinstance(value, np.generic) else value for value in values
-    ]
-    text = ", ".join(map(repr, scalars[:limit]))
-    return f"{text}, ..." if len(scalars) > limit else text
+    texts = []
+    for value in values[:limit]:
+        if isinstance(value, np.generic):
+            value = value.item()
+        texts.append(repr(value))
+    if len(values) > limit:
+        texts.append("...")
+    return ", ".join(texts)
 
 
 def _is_finite_number(value):

@@ -72,6 +72,9 @@ BAD = {
         {"groups": np.c_[Y0, Y0]}, "groups must be one column",
     ),
     "groups with None": ({"groups": objects(None, *"a" * 9)}, OF_ONE_KIND),
+    "groups with NaT": (
+        {"groups": np.array(["NaT", *["2026-01-02"] * 9], dtype="M8[D]")}, OF_ONE_KIND,
+    ),
     "groups with NaN": ({"groups": objects(np.nan, *range(9))}, OF_ONE_KIND),
     "groups with NA": ({"groups": objects(pd.NA, *"a" * 9)}, OF_ONE_KIND),
     "groups of numbers and words": ({"groups": objects(1, *"a" * 9)}, OF_ONE_KIND),
