@@ -1,11 +1,10 @@
 """Standard errors and tests of values, over the sampling of the validation points."""
 
-import warnings
-
 import numpy as np
 from scipy.stats import false_discovery_control, t
 from sklearn.utils import Bunch
 
+from .._utils.warned import warn
 from ..exceptions import FewValidationPointsWarning, ParameterError
 
 FEW_POINTS = 500  # below this the t approximation of a skewed mean is rough
@@ -45,11 +44,10 @@ def harmful(fitted, point_moments, fdr):
         raise ParameterError("fdr", f"must be between 0 and 1. Got {fdr}.")
     points = fitted.problem.splits[0].points
     if len(points) < FEW_POINTS:
-        warnings.warn(
+        warn(
             "harmful is asymptotic in the number of validation points: "
             f"{len(points)} are few, {FEW_POINTS} or more are recommended.",
             FewValidationPointsWarning,
-            stacklevel=3,
         )
     values = fitted.values
     errors = validation_error(fitted, point_moments)

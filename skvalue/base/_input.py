@@ -88,12 +88,7 @@ def make_problem(
     y_val = check_labels(y_val, "y_val")
     column_names = {}
     if getattr(blank, "embedding", None) is not None:
-        if valuer._is_private and learns_from_rows(blank.embedding):
-            raise ValueError(
-                "embedding must not learn from the private rows: with epsilon, pass a "
-                "callable, a stateless transformer, or FrozenEstimator(transformer) "
-                f"fitted on public data. Got {blank.embedding!r}."
-            )
+        _check_embedding(valuer)
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
         column_names = columns_of(X)
 
@@ -107,16 +102,10 @@ def make_problem(
     if X_val is not None or y_val is not None:
         X_val, y_val = check_validation_set(blank, capabilities, X_val, y_val, X)
         are_same = given is given_val
-        if not (are_same or valuer._is_private):  # a warning would tell of private rows
-            # Sparse rows are compared as they were passed: `Rows` are not.
-            pair = (given, given_val) if issparse(given) else (X, X_val)
-            are_same = _same_rows(*pair)
+        if not valuer._is_private:  # a warning would tell of private rows
+            are_same = are_same or _same_rows(given, given_val, X, X_val)
         if are_same:
-            problem = (
-                "holds the same rows as those to value: each row evaluates itself, and "
-                "a wrong label agrees with itself. Pass other rows, or none."
-            )
-            warn(Message("X_val", problem), SameRowsWarning)
+            _warn_of_same_rows()
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     is_unusable = None
     if valuer._is_private and isinstance(X, (np.ndarray, Rows)):
@@ -136,13 +125,39 @@ def make_problem(
     )
 
 
-def _same_rows(X, X_val):
-    """Whether two arrays, dense or sparse, hold equal rows in the same order."""
+def _check_embedding(valuer):
+    """Refuse embeddings that learn from private rows."""
+    if valuer._is_private and learns_from_rows(valuer.embedding):
+        raise ValueError(
+            "embedding must not learn from the private rows: with epsilon, pass a "
+            "callable, a stateless transformer, or FrozenEstimator(transformer) "
+            f"fitted on public data. Got {valuer.embedding!r}."
+        )
+
+
+def _same_rows(given, given_val, X, X_val):
+    """Whether rows and validation points are equal, in the same order.
+
+    They are compared as checked, and sparse ones as they were given.
+    """
+    if issparse(given):
+        X = given
+        X_val = given_val
     if isinstance(X, Rows) or type(X) is not type(X_val) or X.shape != X_val.shape:
         return False
     if hasattr(X, "equals"):  # a frame, which may have NA
         return X.equals(X_val)
-    return (X_val != X).nnz == 0 if issparse(X) else np.array_equal(X, X_val)
+    if issparse(X):
+        return (X_val != X).nnz == 0
+    return np.array_equal(X, X_val)
+
+
+def _warn_of_same_rows():
+    problem = (
+        "holds the same rows as those to value: each row evaluates itself, and a wrong "
+        "label agrees with itself. Pass other rows, or none."
+    )
+    warn(Message("X_val", problem), SameRowsWarning)
 
 
 def build_problem(
@@ -187,7 +202,8 @@ def build_problem(
         y_val = None
     classes, y, y_val = encode(capabilities, y, y_val, privacy.is_private)
     if is_unusable is not None:
-        y = np.where(is_unusable, np.nan if classes is None else len(classes), y)
+        no_label = np.nan if classes is None else len(classes)
+        y = np.where(is_unusable, no_label, y)
     problem = Problem(
         X,
         y,

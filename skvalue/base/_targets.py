@@ -35,8 +35,7 @@ def encode(capabilities, y, y_val, is_private):
     """
     has_regression = capabilities.regression
     task = capabilities.task if has_regression else "auto"
-    labels = y_val if is_private else y
-    name = "y_val" if is_private else "y"
+    name, labels = ("y_val", y_val) if is_private else ("y", y)
     task = check_task(task, labels, name)
     if task == "regression" and not has_regression:
         raise ValueError(
@@ -127,7 +126,8 @@ def warn_of_numbers(y, name="y", has_regression=True):
     if n_numbers <= _MAX_CLASSES:
         return
     have_few_rows = len(y) < 4 * n_numbers
-    have_gaps = numbers[-1] - numbers[0] > n_numbers - 1
+    # Floats: the difference of small integers may overflow.
+    have_gaps = float(numbers[-1]) - float(numbers[0]) > n_numbers - 1
     if not (have_few_rows or have_gaps):
         return
     problem = f"has {n_numbers} different whole numbers, which are taken for classes."
