@@ -113,23 +113,23 @@ def utilities_of_rates(model, players, rng, noise_std=0.0, rates=RATES):
 
     They are -inf where parameters or utilities are not finite.
     """
-    all_rates = rates
+    rates = np.asarray(rates)
     start = model.start(rng)
     p = model.n_parameters
     seed = rng.integers(2**63)
-    n_walks, n_steps = model.batch_size(len(all_rates))
+    n_walks, n_steps = model.batch_size(len(rates))
     stds = np.full(model.n_players, noise_std or 1.0)
     ends = []
-    for tile in tiles(len(all_rates), n_walks):
-        rates = all_rates[tile]
+    for walks in tiles(len(rates), n_walks):
+        walk_rates = rates[walks]
         noise_rng = np.random.default_rng(seed)  # the same noise for all rates
-        thetas = np.repeat(start[None], len(rates), axis=0)
+        thetas = np.repeat(start[None], len(walk_rates), axis=0)
         for block in tiles(len(players), min(n_steps, _BLOCK)):
-            orders = np.tile(players[block], (len(rates), 1))
+            orders = np.tile(players[block], (len(walk_rates), 1))
             n_noisy = orders.shape[1] if noise_std else 0
             noise = noise_rng.normal(scale=noise_std, size=(n_noisy, p))
             _, thetas, failed_steps = model.walk(
-                orders, rates, [noise] * len(rates), stds, thetas
+                orders, walk_rates, [noise] * len(walk_rates), stds, thetas
             )
             thetas[failed_steps >= 0] = np.inf
         ends.append(thetas)

@@ -74,7 +74,7 @@ def descend(run, rows, batches, n_steps, draw=None):
     before the first of them is yielded.
     """
     n_at_a_time = run.utility.model.steps_at_a_time(len(rows))
-    for steps in tiles(n_steps, n_at_a_time) if n_steps else []:
+    for steps in tiles(n_steps, n_at_a_time):
         drawn = list(islice(batches, steps.stop - steps.start))
         with run.utility.model.taking_steps():
             taken = _take_steps(run, rows, drawn, range(steps.start, steps.stop), draw)
@@ -139,7 +139,7 @@ def value_rows(run, rows):
     values = model.vectors(np.zeros(len(rows)))
     max_norm = run.max_norm
     n_steps = len(run.thetas) - 1
-    for steps in tiles(n_steps, model.steps_at_a_time(0)) if n_steps else []:
+    for steps in tiles(n_steps, model.steps_at_a_time(0)):
         thetas = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
         with model.taking_steps():
             for t in range(steps.stop - steps.start):
@@ -163,7 +163,7 @@ def point_values(run, rows):
         n_points = points.stop - points.start
         values = np.zeros((n_points, run.n))
         n_at_a_time = model.steps_at_a_time(n_points * run.n)
-        for steps in tiles(n_steps, n_at_a_time) if n_steps else []:
+        for steps in tiles(n_steps, n_at_a_time):
             thetas = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
             batches = run.batches[steps]
             products = []
@@ -200,7 +200,7 @@ def public_run_rate(
     n_steps,
     clip,
     noise_std,
-    rehearsed=lambda n_done, n_runs: None,
+    progress=lambda n_done, n_runs: None,
 ):
     """Learning rate of a run, from runs on validation points (X, y), which are public.
 
@@ -210,15 +210,15 @@ def public_run_rate(
     those at which values to first order sum to at most 1.25 times the gain: of larger
     rates values say little.
 
-    ``rehearsed(n_done, n_runs)`` is called before the first run and after each.
+    ``progress(n_done, n_runs)`` is called before the first run and after each.
     """
     n_rates = len(RUN_RATES)
     gains = np.zeros(n_rates)
     sums = np.zeros(n_rates)
     n = len(y)
     n_runs = _REPEATS * n_rates
-    rehearsed(0, n_runs)
-    for part in range(_REPEATS):
+    progress(0, n_runs)
+    for repeat_number in range(_REPEATS):
         order = rng.permutation(n)
         train = np.sort(order[: (n + 1) // 2])
         test = np.sort(order[n // 2 :])
@@ -229,16 +229,19 @@ def public_run_rate(
         for number, rate in enumerate(RUN_RATES):
             with np.errstate(over="ignore", invalid="ignore"):
                 run = Run(utility, len(rows), clip, rate, 1, [theta])
-                gain, total = _rehearsal(run, rows, noise)
+                gain, total = _gain_and_sum(run, rows, noise)
             gains[number] += gain
             sums[number] += total
-            rehearsed(part * n_rates + number + 1, n_runs)
+            progress(repeat_number * n_rates + number + 1, n_runs)
     usable = np.isfinite(gains) & (sums <= _MAX_RATIO * gains)
     return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
 
 
-def _rehearsal(run, rows, noise):
-    """Gain of utility in a run on public rows, and the sum of first-order values."""
+def _gain_and_sum(run, rows, noise):
+    """Gain of utility in a run on public rows, and the sum of first-order values.
+
+    ``noise`` (n_steps, p) is added to the mean gradients.
+    """
     model = run.utility.model
     utility = run.utility.on_device()
     max_norm = run.max_norm

@@ -51,7 +51,7 @@ class _Training(NamedTuple):
 
     def state_after(self, steps, state, weights):
         """State after steps of the training from a state, for weights of the rows."""
-        for block in tiles(len(steps), _STEPS_AT_A_TIME) if len(steps) else []:
+        for block in tiles(len(steps), _STEPS_AT_A_TIME):
             numbers = steps[block]
             batches = [self.batches[t] for t in numbers]
             step_weights = [weights[batch] / len(batch) for batch in batches]

@@ -206,7 +206,8 @@ class LinearModel:
             A fitted copy.
         """
         is_pipeline = isinstance(self.estimator, Pipeline)
-        last = copy(self.estimator[-1] if is_pipeline else self.estimator)
+        last = self.estimator[-1] if is_pipeline else self.estimator
+        last = copy(last)
         if self.features is not None:
             last.dual_coef_ = (self.features @ theta)[:, 0]
         else:

@@ -29,19 +29,24 @@ def check_norms(squares, rows, name="X", small=None):
     squares have lost digits.
     """
     limit = np.finfo(rows.dtype).max / 16
-    got = ""
     if not squares.max(initial=0) <= limit:  # also for NaN
         got = f"too large ones, from column {_largest_column(rows, squares)}"
-    elif small is not None and small.any():
-        rows = rows[small]
-        is_bad = rows.count_nonzero() if sparse.issparse(rows) else np.any(rows)
-        got = "too small ones" if is_bad else ""
-    if got:
+    elif small is not None and small.any() and _has_nonzero(rows[small]):
+        got = "too small ones"
+    else:
+        got = None
+    if got is not None:
         raise ValueError(
             f"{name} must have squared norms that fit its precision ({rows.dtype}), "
             "neither too large for it nor too small: scale its columns, or pass "
             f"float64. Got {got}."
         )
+
+
+def _has_nonzero(rows):
+    if sparse.issparse(rows):
+        return rows.count_nonzero() > 0
+    return np.any(rows)
 
 
 def _largest_column(rows, squares):

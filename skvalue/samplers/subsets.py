@@ -95,17 +95,18 @@ class SizeStrata:
         n = len(q)
         sizes = np.arange(n + 1)
         with_player, without_player = _side_weights(q)
-        drawn = probabilities.sum(axis=0)  # of a size, in the one stratum that has it
+        # Each size is in one stratum.
+        probability = probabilities.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # A player is in k/n of the coalitions of k players.
-            inside = with_player * n / (sizes * drawn)
-            outside = without_player * n / ((n - sizes) * drawn)
+            inside = with_player * n / (sizes * probability)
+            outside = without_player * n / ((n - sizes) * probability)
         is_in_stratum = stratum == np.arange(len(probabilities))[:, None]
         return cls(
             stratum=stratum,
             probabilities=probabilities,
-            inside=np.where(drawn > 0, inside, 0.0),
-            outside=np.where(drawn > 0, outside, 0.0),
+            inside=np.where(probability > 0, inside, 0.0),
+            outside=np.where(probability > 0, outside, 0.0),
             inside_weight=is_in_stratum @ with_player,
             outside_weight=is_in_stratum @ without_player,
         )

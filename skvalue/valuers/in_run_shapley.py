@@ -125,7 +125,7 @@ def noise_errors(
 
     # On a GPU, what some steps need goes there at once, and so do results come back.
     n_steps = len(run.thetas) - 1
-    slices = tiles(n_steps, model.steps_at_a_time(n_points)) if n_steps else []
+    slices = tiles(n_steps, model.steps_at_a_time(n_points))
     public_gradients = []
     for steps in slices:
         thetas = model.vectors(np.stack(run.thetas[steps]))
@@ -562,7 +562,7 @@ class InRunShapleyValuer(BaseValuer):
         options = {}
         if self._is_built_in and not self._is_private:
             seconds = self._seconds_of_runs(problem, clip)
-            options["rehearsed"] = lambda *numbers: run.prepared(*numbers, seconds)
+            options["progress"] = lambda *numbers: run.prepared(*numbers, seconds)
         return public_run_rate(
             make_utility,
             X,

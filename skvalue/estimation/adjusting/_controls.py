@@ -1,5 +1,7 @@
 """The features of all kinds together."""
 
+from itertools import chain
+
 import numpy as np
 
 from ._additive import Additive
@@ -150,7 +152,7 @@ class Controls:
         self.n_strata = strata.n_strata
         self.n_players = len(strata.stratum) - 1
         self.kinds = tuple(features)
-        self._tables = [table for tables in features.values() for table in tables]
+        self._tables = list(chain.from_iterable(features.values()))
 
         # Columns of the description: first the size, then those of each table.
         self.n_described = 1

@@ -217,8 +217,10 @@ def own_changes(trained, players, order):
 
 
 def _utility_and_slopes(trained, z, y):
-    """The utility (n,) at each of n points, and its derivatives (n, K) by their
-    decisions z."""
+    """The utility (n,) at each of n points, and its derivatives (n, K).
+
+    By the decisions z at the points.
+    """
     utility = trained.utility
     variance = 1.0
     if utility == "r2":  # a squared error by the variance of the points of the fit
@@ -242,7 +244,12 @@ def _steps_without(trained, players, order):
 
 def mean_decreases(trained, decreases):
     """Decreases of the utility, (n,), from means or from entries at each point."""
-    return np.array([x if np.ndim(x) == 0 else trained.weights @ x for x in decreases])
+    means = []
+    for decrease in decreases:
+        if np.ndim(decrease) == 1:
+            decrease = trained.weights @ decrease
+        means.append(decrease)
+    return np.array(means)
 
 
 def values_at_points(trained, rows):
@@ -266,9 +273,7 @@ def first_order_moments(trained, sum_by_group, n_players):
     slopes = trained.gradient / np.where(weights > 0, weights, 1.0)[:, None]
     size = max(1, _BLOCK // max(model.theta.size, len(model.y)))
     for block in tiles(len(weights), size):
-        points = trained.points[block]
-        if not isinstance(points, np.ndarray):
-            points = points.toarray()
+        points = _dense(trained.points[block])
         directions = slopes[block][:, :, None] * points[:, None]
         row_values = -row_products(model, trained.hessian.solve(directions))
         values = np.array([sum_by_group(line) for line in row_values])
@@ -285,6 +290,12 @@ def second_order_moments(trained, players):
         for values in second_order_decreases(trained, players)
     ]
     return np.array(moments).T
+
+
+def _dense(X):
+    if isinstance(X, np.ndarray):
+        return X
+    return X.toarray()
 
 
 # Values of rows that join -------------------------------------------------------------
@@ -389,10 +400,6 @@ def _own_joining_values(trained, design, z, y, order):
         moved[i] += (design[i : i + 1] @ step.T)[0]
     joined, _ = _utility_and_slopes(trained, moved, y)
     return without - joined
-
-
-def _dense(X):
-    return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def expected_joining_values(trained, X):

@@ -175,7 +175,7 @@ class CappedPart:
         """Slices of the rows in too many balls; a pair takes up to 32 bytes."""
         n_bytes = 32 * self._n_points
         room = int(get_config()["working_memory"] * 2**20 // n_bytes)
-        return tiles(len(self._rows), max(1, room)) if len(self._rows) else []
+        return tiles(len(self._rows), max(1, room))
 
     def _inside(self, numbers):
         """Masks of the balls in which rows are counted, (n_rows, n_points)."""

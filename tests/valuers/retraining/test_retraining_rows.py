@@ -452,17 +452,14 @@ class TestWholeNumbers:
             KNNShapleyValuer().fit(self.rows, self.years)
         assert caught[0].filename == __file__
 
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
     @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.float16])
     def test_small_integers_are_warned_of(self, dtype):
         """The differences of some overflow."""
         low = 0 if dtype is np.uint8 else -120
         y = np.random.default_rng(2).integers(low, 121, 200).astype(dtype)
         y[:2] = low, 120
-        with (
-            warnings.catch_warnings(),
-            pytest.warns(ManyClassesWarning),
-        ):
-            warnings.simplefilter("error", RuntimeWarning)
+        with pytest.warns(ManyClassesWarning):
             KNNShapleyValuer().fit(self.rows, y)
 
     def test_the_warning_of_a_method_of_classes_names_a_valuer(self):
