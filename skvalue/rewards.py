@@ -319,7 +319,9 @@ def by_period(values_of_periods, lengths=None):
             "values_of_periods must have a value in each period. Got only NaN in "
             f"period {int(np.argmax(is_empty))}."
         )
-    lengths = np.ones(len(values)) if lengths is None else _finite(lengths, "lengths")
+    if lengths is None:
+        lengths = np.ones(len(values))
+    lengths = _finite(lengths, "lengths")
     if len(lengths) != len(values) or lengths.min() <= 0:
         raise ValueError(
             f"lengths must have {len(values)} entries above 0, one per period. Got "

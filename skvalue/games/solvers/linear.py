@@ -29,10 +29,12 @@ class CompiledForm:
         if self.products is not None:
             return
         rows, columns = np.tril_indices(self.X.shape[1])
-        n_pairs = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
+        if len(self.X) * len(rows) > _MAX_PRODUCTS:
+            rows = rows[:0]
+            columns = columns[:0]
         weighted = self.X * self.weights[:, None]
         self.right = weighted * self.y[:, None]
-        self.products = weighted[:, rows[:n_pairs]] * self.X[:, columns[:n_pairs]]
+        self.products = weighted[:, rows] * self.X[:, columns]
 
     def coefs(self, masks, widest):
         """Coefficients (m, p), and a mask of those that were computed.
@@ -127,7 +129,9 @@ class LeastSquaresSolver(LinearSolver):
         solved = sizes > 2 * self.X.shape[1]
         # The estimator drops singular values below `tol`, so there must be none.
         widest = 1e-2 / max(self.training.estimator.tol, 1e-5) ** 2
-        coefs[solved], solved[solved] = self.engine.coefs(masks[solved], widest)
+        of_engine, is_solved = self.engine.coefs(masks[solved], widest)
+        coefs[solved] = of_engine
+        solved[solved] = is_solved
         for i in np.flatnonzero(~solved):
             coefs[i] = self._least_norm(masks[i])
         predictions = coefs @ self.X_val.T + self.shift

@@ -29,7 +29,9 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(self, model, classes, n_rows):
-        self.model, self.classes, self.n_rows = model, classes, n_rows
+        self.model = model
+        self.classes = classes
+        self.n_rows = n_rows
         self.classes_ = classes
 
     def predict(self, X):
@@ -49,7 +51,8 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         n_classes = len(self.classes)
         if isinstance(self.model, OneClass) and n_classes > 2:
-            return np.zeros((len(self.predict(X)), n_classes))  # as for two classes
+            # Zeros, as for two classes.
+            return np.zeros((len(self.predict(X)), n_classes))
         return self.model.decision_function(X)
 
     def score(self, X, y, sample_weight=None):
@@ -109,7 +112,7 @@ def _reason(error):
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     if frame.f_globals.get("__name__", "").partition(".")[0] != "sklearn":
         return ", the cause of this error"
-    first_line = (str(error).splitlines() or [""])[0]
+    first_line = str(error).partition("\n")[0]
     if not isinstance(error, InvalidParameterError):
         first_line = re.split(r":? ?['\"\[]", first_line)[0]
     return f": {first_line.rstrip('.')}"

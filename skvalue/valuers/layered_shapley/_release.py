@@ -245,13 +245,15 @@ class Queries:
         """Value, noise and shrinkage of row i."""
         plan = self.plan
         seed = self.release.noise_random_state
-        has_seed = seed is not None
+        noise_seed = None
+        coalition_seed = None
+        if seed is not None:
+            noise_seed = seed + i
+            coalition_seed = seed + 1 + i
         if plan.design == "iid":
-            coalition_seed = seed + 1 + i if has_seed else None
             exact = secret_value(plan, self.utilities, i, coalition_seed)
         else:
             exact = block_values(self.utilities, plan.n_shuffles, [i], self.streams)[0]
-        noise_seed = seed + i if has_seed else None
         release = replace(self.release, noise_random_state=noise_seed)
         noisy = release.of(exact)
         return float(self.shrinkage.of(noisy, self.predict([i])[0]))

@@ -768,12 +768,7 @@ def check_stable_game(valuer, problem):
                 f"{name} must be None with l2, which defines the utility. Got "
                 f"{setting!r}."
             )
-    if not problem.n_classes:
-        raise ValueError(
-            "l2 needs two classes, for its loss is logistic. Got a continuous target."
-        )
-    if problem.n_classes != 2:
-        raise ValueError(
-            "l2 needs two classes, for its loss is logistic. Got "
-            f"{problem.n_classes} classes."
-        )
+    n_classes = problem.n_classes
+    if n_classes != 2:
+        got = f"{n_classes} classes" if n_classes else "a continuous target"
+        raise ValueError(f"l2 needs two classes, for its loss is logistic. Got {got}.")

@@ -81,7 +81,8 @@ class CountModel:
         """
         # The counts with the label minus those without it, whose noise and that of the
         # totals are independent.
-        gap = np.subtract(*noisy, dtype=float)
+        with_label, without_label = noisy
+        gap = np.subtract(with_label, without_label, dtype=float)
         totals = self._total_draws(noisy, rng, n_draws)
         unit_variances = self._scale**2 * self._process.weights
         spread, candidate = self._draw_parameters(gap, totals, unit_variances, rng)
