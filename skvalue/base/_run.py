@@ -8,6 +8,7 @@ import numpy as np
 
 from .._utils.duration import LONG, duration
 from .._utils.fits import follows_interrupt
+from .._utils.log import log_engine
 from .._utils.parallel import ordered_map
 from .._utils.sklearn import callback_context, has_callbacks
 from .._utils.warned import counted_map, summaries, warn_all
@@ -271,6 +272,9 @@ class Run:
         """
         self.late |= result.error is not None
         self.close()
+        engine = result.attributes.get("engine_")
+        if engine is not None:
+            log_engine(self._estimator, "fit", engine, result.attributes["device_"])
         if result.error is not None:
             raise result.error
         if self.interrupted:

@@ -15,8 +15,13 @@ ENGINES = {
 APPROXIMATE = {"faiss-ivf"}
 DEVICES = {"auto", "cpu", "cuda"}
 
+# Multiplications, of all pairs of a row and a point, from which engine="auto" with
+# device="auto" is "torch" on a GPU, if there is one. None is never: it has not been
+# measured on a card. `python tests/gpu/acceptance.py` prints the number of its card.
+GPU_FROM = None
 
-def get_engine(name, device="auto"):
+
+def get_engine(name, device="auto", n_products=0):
     """Return an engine.
 
     Parameters
@@ -27,6 +32,10 @@ def get_engine(name, device="auto"):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes. "auto" is the GPU if the engine is given by name,
         supports GPUs and finds one.
+    n_products : int, default=0
+        Number of multiplications, rows times points times columns. From `GPU_FROM` on
+        "auto" for both is "torch" on a GPU, if there is one. That is None as long as
+        the number is not known of any card: then it is never.
 
     Returns
     -------
@@ -46,6 +55,8 @@ def get_engine(name, device="auto"):
     >>> get_engine("auto").name
     'native'
     """
+    if name == "auto" and device == "auto" and _gains_from_gpu(n_products):
+        device = "cuda"
     if name == "auto":
         name = "torch" if device == "cuda" else "native"
     if name == "native" and device == "cuda":
@@ -65,6 +76,17 @@ def get_engine(name, device="auto"):
             name=library,
         ) from error
     return module.make_engine(name, device)
+
+
+def _gains_from_gpu(n_products):
+    """Whether there is a GPU, on which so many multiplications are faster."""
+    if GPU_FROM is None or n_products < GPU_FROM:
+        return False
+    try:
+        from .._utils.torch_device import find_device
+    except ImportError:
+        return False
+    return find_device("auto") != "cpu"
 
 
 def check_engine(name, device, X, metric):

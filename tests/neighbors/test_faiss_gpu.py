@@ -24,7 +24,10 @@ from ..conftest import simulate_a_gpu
 from ..problems import Problem
 
 METRICS = pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-pytestmark = pytest.mark.filterwarnings("ignore::skvalue.exceptions.RadiusWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.RadiusWarning"),
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.NoiseExceedsSignalWarning"),
+]
 
 
 @pytest.fixture
@@ -217,9 +220,15 @@ def value_without_points(valuer, problem):
     return valuer.fit(problem.X, problem.y)
 
 
+def value_with_points(valuer, problem):
+    return problem.fit(valuer)
+
+
 def value_groups(valuer, problem):
     return problem.fit(valuer, groups=np.arange(len(problem.y)) % 7)
 
+
+NATIVE = ("native", "cpu")
 
 # A valuer, how it is called, and whether the values of new rows are looked at.
 CALLS = {
@@ -248,7 +257,7 @@ def test_every_call_goes_to_the_card(name, d, metric, rng, card):
     """Fits and values of new rows, with ties, copies and rows that differ in a digit.
 
     Counts are those of the CPU to the bit, and so are ranks: values are sums of the
-    same terms.
+    same terms, in another order where the card adds them.
     """
     X = np.maximum(rng.normal(size=(240, d)), 0).astype(np.float32)
     X[100:140] = X[:40]
@@ -278,11 +287,14 @@ def test_every_call_goes_to_the_card(name, d, metric, rng, card):
 
     if isinstance(valuer, TKNNShapleyValuer):
         np.testing.assert_array_equal(on_card.counts_, on_cpu.counts_)
+        assert on_card.utility_ == on_cpu.utility_
     scale = np.abs(on_cpu.values_).max()
     np.testing.assert_allclose(on_card.values_, on_cpu.values_, atol=1e-14 * scale)
-    np.testing.assert_allclose(
-        values_of_new, on_cpu.score_samples(new), rtol=1e-12, atol=1e-14 * scale
-    )
+    expected = on_cpu.score_samples(new)
+    if isinstance(valuer, KNNShapleyValuer):
+        # The CPU adds them.
+        np.testing.assert_array_equal(values_of_new, expected)
+    np.testing.assert_allclose(values_of_new, expected, rtol=1e-12, atol=1e-14 * scale)
 
 
 @METRICS
@@ -320,6 +332,113 @@ def test_the_engine_and_the_device_are_said(name, many_rows, card):
         get_engine("torch", "cuda").device,
     )
     assert (on_cpu.engine_, on_cpu.device_) == ("native", "cpu")
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "engine", [{}, {"engine": "faiss", "device": "cuda"}], ids=["auto", "card"]
+)
+def test_the_log_says_engine_and_device(name, engine, rng, card, caplog):
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    y = rng.integers(0, 2, 60)
+    problem = Problem(X, y, X[:10] + np.float32(0.1), y[:10])
+    valuer, call = CALLS[name]
+    valuer = clone(valuer).set_params(**engine)
+    if call is None:
+        call = value_with_points
+
+    with caplog.at_level("INFO", logger="skvalue"):
+        call(valuer, problem)
+        valuer.score_samples(X[:2] + 1)
+    said = "engine {!r} on device {!r}.".format(
+        *(("faiss", get_engine("torch", "cuda").device) if engine else NATIVE)
+    )
+    name = type(valuer).__name__
+    assert caplog.messages == [f"{name}.fit: {said}", f"{name}.score_samples: {said}"]
+
+
+def test_the_log_is_silent_of_estimated_costs(many_rows, caplog):
+    with caplog.at_level("INFO", logger="skvalue"):
+        KNNShapleyValuer(5).estimate_cost(
+            many_rows.X, many_rows.y, X_val=many_rows.X_val, y_val=many_rows.y_val
+        )
+    assert caplog.messages == []
+
+
+# engine="auto" ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", VALUERS)
+def test_auto_is_torch_on_the_card_that_is_asked_for(name, many_rows, card):
+    on_card = many_rows.fit(clone(VALUERS[name]).set_params(device="cuda"))
+    assert (on_card.engine_, on_card.device_) == (
+        "torch",
+        get_engine("torch", "cuda").device,
+    )
+
+
+@pytest.fixture
+def large_problems_on_the_card(monkeypatch):
+    """As if a card had been measured: from a million multiplications it is faster."""
+    monkeypatch.setattr("skvalue.neighbors._engines.GPU_FROM", 10**6)
+
+
+LARGE = (700, 100, 16)
+SMALL = (600, 100, 16)
+
+
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
+@pytest.mark.parametrize(
+    ("size", "engine"), [(LARGE, "torch"), (SMALL, "native")], ids=["large", "small"]
+)
+def test_auto_is_the_card_for_large_problems(
+    cls, size, engine, rng, card, large_problems_on_the_card
+):
+    n_rows, n_points, d = size
+    X = rng.normal(size=(n_rows, d)).astype(np.float32)
+    y = rng.integers(0, 2, n_rows)
+    problem = Problem(X, y, X[:n_points], y[:n_points])
+    valuer = problem.fit(cls())
+    assert valuer.engine_ == engine
+    on_cpu = problem.fit(cls(device="cpu"))
+    assert on_cpu.engine_ == "native"
+    check_close(valuer.values_, on_cpu.values_)
+    new = X[:3] + 1
+    check_close(valuer.score_samples(new), on_cpu.score_samples(new))
+    cost = cls().estimate_cost(X, y, X_val=problem.X_val, y_val=problem.y_val)
+    assert cost.solver == engine
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        TKNNShapleyValuer(0.5, epsilon=1.0, noise_random_state=0),
+        KNNShapleyValuer(metric="manhattan"),
+        KNNShapleyValuer(utility="hard"),
+        KNNShapleyValuer(engine="native"),
+    ],
+    ids=["private", "another metric", "votes", "engine by name"],
+)
+def test_auto_is_the_cpu_for_what_a_card_does_not_gain(
+    valuer, rng, card, large_problems_on_the_card
+):
+    n_rows, n_points, d = LARGE
+    X = rng.normal(size=(n_rows, d)).astype(np.float32)
+    y = rng.integers(0, 2, n_rows)
+    problem = Problem(X, y, X[:n_points], y[:n_points])
+    assert problem.fit(clone(valuer)).engine_ == "native"
+
+
+def test_auto_is_the_cpu_without_a_card(rng, large_problems_on_the_card, no_gpu):
+    n_rows, n_points, d = LARGE
+    X = rng.normal(size=(n_rows, d)).astype(np.float32)
+    y = rng.integers(0, 2, n_rows)
+    problem = Problem(X, y, X[:n_points], y[:n_points])
+    assert problem.fit(KNNShapleyValuer()).engine_ == "native"
 
 
 def test_resources_are_made_once_for_all_splits_and_calls(many_rows, card):

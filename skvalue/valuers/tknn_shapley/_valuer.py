@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..._utils.log import log_engine
 from ..._utils.messages import Message
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
@@ -25,13 +26,14 @@ from ...base import (
     warn_if_noise_exceeds,
 )
 from ...exceptions import ErrorsTooSmallWarning, RadiusWarning
-from ...neighbors import Rows, ball_tiles, balls, check_engine, get_engine, make_space
+from ...neighbors import Rows, ball_tiles, balls, check_engine, make_space
 from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import (
     LARGEST_RADIUS,
     NEIGHBOR_CONSTRAINTS,
     estimated_cost,
+    find_engine,
     n_at_points,
     prime_first_task,
     quotient_problem,
@@ -431,7 +433,7 @@ class TKNNShapleyValuer(BaseValuer):
         workers = n_workers(self.n_jobs)
         result = None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
-            engine = get_engine(self.engine, self.device)
+            engine = find_engine(self, problem)
             neighbours = game.balls(engine, problem.X, problem.y, points.X, workers)
             counted = neighbours
             if is_sampled:
@@ -531,7 +533,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _plan(self, problem):
         """Slices of the points of each split, one per task."""
-        engine = get_engine(self.engine, self.device)
+        engine = find_engine(self, problem)
         workers = n_workers(self.n_jobs)
         return [
             ball_tiles(engine, problem.n_rows(split), len(split.points), workers)
@@ -540,7 +542,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _tasks(self, problem, plan, radius):
         """Arguments of `value_tile` for the tiles of the points of each split."""
-        search = BallSearch(get_engine(self.engine, self.device), radius)
+        search = BallSearch(find_engine(self, problem), radius)
         for number, split in enumerate(problem.splits):
             X, y = rows_of_players(problem, split)
             game = self._game(problem, split)
@@ -573,7 +575,7 @@ class TKNNShapleyValuer(BaseValuer):
                 "sampling_rate must be None without epsilon: a secret sample amplifies "
                 f"noise, and there is none. Got {self.sampling_rate!r}."
             )
-        engine = get_engine(self.engine, self.device)
+        engine = find_engine(self, problem)
         return {
             "radius_": self._choose_radius(problem),
             "approximate_": False,
@@ -693,9 +695,9 @@ class TKNNShapleyValuer(BaseValuer):
             return counts
         return counts[:1].astype(np.int64)
 
-    def _balls(self, game, X, y, points, self_index=None):
+    def _balls(self, fitted, game, X, y, points, self_index=None):
         """The balls around points, for rows X with classes or targets y."""
-        engine = get_engine(self.engine, self.device)
+        engine = find_engine(self, fitted.problem)
         space = self._space(game, X, y)
         return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
@@ -708,6 +710,9 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _score_new(self, fitted, number, X, y):
         """A new row adds one to the counts of the balls that contain it."""
+        if number == 0:
+            engine = find_engine(self, fitted.problem)
+            log_engine(self, "score_samples", engine.name, engine.device)
         if fitted.is_private:
             return self._score_privately(fitted, X, y)
         problem = fitted.problem
@@ -723,14 +728,14 @@ class TKNNShapleyValuer(BaseValuer):
             new_rows = np.arange(len(X))
             centers = _columns(X, points.index)
         if y is not None:
-            return game.add(self._balls(game, new_rows, y, centers), terms, y)
+            return game.add(self._balls(fitted, game, new_rows, y, centers), terms, y)
 
         # Without labels: the mean over those of the rows in the ball of each new row.
         X_fit, y_fit = rows_of_players(problem, split)
-        neighbours = self._balls(game, X_fit, y_fit, X)
+        neighbours = self._balls(fitted, game, X_fit, y_fit, X)
         factors = game.predict(game.count(neighbours, y_fit))
         one_class = LabelGame(1, self.semivalue)
-        in_balls = self._balls(one_class, new_rows, None, centers)
+        in_balls = self._balls(fitted, one_class, new_rows, None, centers)
         sums = [in_balls.sum(line[None]) for line in terms]
         return np.einsum("kx,kx->x", factors, sums)
 
@@ -750,12 +755,14 @@ class TKNNShapleyValuer(BaseValuer):
         value_same, value_other = fitted.cache["joining"]
 
         weights = game.by_label(value_same, value_other, points)
-        engine = get_engine(self.engine, self.device)
+        engine = find_engine(self, fitted.problem)
         in_balls = game.balls(engine, X, y, points.X, self.n_jobs)
         if y is not None:
             return in_balls.sum(weights)
         public = LabelGame(game.n_classes, game.semivalue)
-        factors = public.predict(self._balls(public, points.X, points.y, X).counts)
+        factors = public.predict(
+            self._balls(fitted, public, points.X, points.y, X).counts
+        )
         sums = [in_balls.sum(line[None]) for line in weights[:-1]]
         return np.einsum("kx,kx->x", factors, sums)
 
@@ -770,7 +777,7 @@ class TKNNShapleyValuer(BaseValuer):
             self_index = position[self_index]
         game, terms = self._terms(fitted, number)
         neighbours = self._balls(
-            game, X[players], y[players], split.points.X, self_index
+            fitted, game, X[players], y[players], split.points.X, self_index
         )
         counts = game.count(neighbours, y[players])
         return np.einsum("kv,kv->v", terms, counts)
@@ -789,7 +796,7 @@ class TKNNShapleyValuer(BaseValuer):
 
         X, y = rows_of_players(problem, split)
         game, terms = self._terms(fitted, 0)
-        neighbours = self._balls(game, X, y, split.points.X)
+        neighbours = self._balls(fitted, game, X, y, split.points.X)
         return [
             game.add(neighbours, terms * squared_weights, y),
             game.add(neighbours, game.squares(terms) * squared_weights, y),
