@@ -298,11 +298,22 @@ def test_every_call_goes_to_the_card(name, d, metric, rng, card):
 
 
 @METRICS
-@pytest.mark.parametrize("max_rank", [None, 20])
-@pytest.mark.parametrize("d", [24, 512, pytest.param(4096, marks=pytest.mark.slow)])
-def test_ranks_are_those_of_the_cpu_to_the_bit(d, max_rank, metric, rng, card):
+@pytest.mark.parametrize(
+    ("n_rows", "max_rank", "d"),
+    [
+        (240, None, 24),
+        (240, 20, 24),
+        (240, None, 512),
+        (240, 20, 512),
+        pytest.param(240, None, 4096, marks=pytest.mark.slow),
+        pytest.param(240, 20, 4096, marks=pytest.mark.slow),
+        (4096, None, 16),
+        (6000, 1024, 16),
+    ],
+)
+def test_ranks_are_those_of_the_cpu_to_the_bit(n_rows, max_rank, d, metric, rng, card):
     """With ties between copies, and rows that differ in one digit."""
-    X = np.maximum(rng.normal(size=(240, d)), 0).astype(np.float32)
+    X = np.maximum(rng.normal(size=(n_rows, d)), 0).astype(np.float32)
     X[100:140] = X[:40]
     X[140:180] = X[:40]
     X[140:180, 0] = np.nextafter(X[:40, 0], np.float32(9))
