@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 
+from .._utils import measured
 from ._rows import Rows
 
 ENGINES = {
@@ -14,11 +15,6 @@ ENGINES = {
 # Never chosen by "auto".
 APPROXIMATE = {"faiss-ivf"}
 DEVICES = {"auto", "cpu", "cuda"}
-
-# Multiplications, of all pairs of a row and a point, from which engine="auto" with
-# device="auto" is "torch" on a GPU, if there is one. None is never: it has not been
-# measured on a card. `python tests/gpu/acceptance.py` prints the number of its card.
-GPU_FROM = None
 
 
 def get_engine(name, device="auto", n_products=0):
@@ -33,9 +29,9 @@ def get_engine(name, device="auto", n_products=0):
         Where the engine computes. "auto" is the GPU if the engine is given by name,
         supports GPUs and finds one.
     n_products : int, default=0
-        Number of multiplications, rows times points times columns. From `GPU_FROM` on
-        "auto" for both is "torch" on a GPU, if there is one. That is None as long as
-        the number is not known of any card: then it is never.
+        Number of multiplications, rows times points times columns. From a measured
+        number on "auto" for both is "torch" on a GPU, if there is one. As long as the
+        number is not known of any card, it is never.
 
     Returns
     -------
@@ -80,7 +76,7 @@ def get_engine(name, device="auto", n_products=0):
 
 def _gains_from_gpu(n_products):
     """Whether there is a GPU, on which so many multiplications are faster."""
-    if GPU_FROM is None or n_products < GPU_FROM:
+    if measured.GPU_FROM is None or n_products < measured.GPU_FROM:
         return False
     try:
         from .._utils.torch_device import find_device

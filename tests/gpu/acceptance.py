@@ -41,7 +41,7 @@ CROSSING_SIZES = [
     (n_rows, 200, d) for d in (32, 512) for n_rows in (500, 2000, 10_000, 50_000)
 ]
 SMALL_CROSSING_SIZES = [(50, 10, 8), (200, 10, 8)]
-CONSTANT = "GPU_FROM in skvalue/neighbors/_engines.py"
+CONSTANT = "GPU_FROM in skvalue/_utils/measured.py"
 REPEATS = 3  # of each time
 
 

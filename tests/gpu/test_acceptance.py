@@ -40,7 +40,7 @@ def test_the_command_writes_a_table_of_the_simulated_card(tmp_path):
     crossings = report["tables"]["CPU and card"]
     assert {line["method"] for line in crossings} == {"KNN", "TKNN"}
     assert all(line["torch_seconds"] > 0 for line in crossings)
-    assert "GPU_FROM in skvalue/neighbors/_engines.py" in page
+    assert "GPU_FROM in skvalue/_utils/measured.py" in page
     if report["is_simulated"]:
         assert "its times say nothing" in page
         assert report["gpu_from"] is None

@@ -393,7 +393,7 @@ def test_auto_is_torch_on_the_card_that_is_asked_for(name, many_rows, card):
 @pytest.fixture
 def large_problems_on_the_card(monkeypatch):
     """As if a card had been measured: from a million multiplications it is faster."""
-    monkeypatch.setattr("skvalue.neighbors._engines.GPU_FROM", 10**6)
+    monkeypatch.setattr("skvalue._utils.measured.GPU_FROM", 10**6)
 
 
 LARGE = (700, 100, 16)
