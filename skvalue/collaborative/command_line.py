@@ -36,6 +36,7 @@ from .mediator import (
     PartyScores,
     PredictiveValueScorer,
     RhoShapleyReward,
+    check_n_draws,
     reward_gain,
 )
 from .models import MAX_MODEL_SIZE, SEPARATORS, MediatorModel
@@ -571,6 +572,12 @@ def _fit_scorer(options):
             "--validation", f"must be a file. Got {options.validation}, which is none."
         )
     points = _read_public(options.validation, model)
+    if len(points.y) < 2:
+        raise ParameterError(
+            "--validation",
+            "must have at least 2 points, for the errors over them. Got "
+            f"{options.validation} with one.",
+        )
     scorer = PredictiveValueScorer(
         model.make_model(), semivalue=model.semivalue, random_state=options.seed
     )
@@ -584,6 +591,10 @@ def _score(options):
     for option in ("budget", "unit"):
         if getattr(options, option) is not None:
             check_positive(getattr(options, option), f"--{option}")
+    if options.unit is not None and options.budget is None:
+        raise ParameterError(
+            "--unit", f"must be used with --budget. Got {options.unit:g} alone."
+        )
     model, scorer, n_validation = _fit_scorer(options)
     scores = PartyScores.from_scorer(scorer, model.fingerprint, n_validation)
     if options.output is not None:
@@ -643,7 +654,9 @@ def _refuse_harm(scorer):
 
 
 def _reward(options):
-    check_positive(options.n_draws, "--n-draws")
+    # Weights of the columns, an intercept, and the noise of targets.
+    n_parameters = len(_read_model(options.model).columns) + 2
+    check_n_draws(options.n_draws, "--n-draws", n_parameters)
     if os.path.exists(options.output) and not os.path.isdir(options.output):
         raise ParameterError(
             "--output", f"must be a folder. Got {options.output}, which is none."

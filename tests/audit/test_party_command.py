@@ -388,6 +388,12 @@ BAD = {
     f"score {FILES} --validation HERE/holes.csv": "holes.csv must hold finite numbers",
     f"score {FILES} {POINTS} -o MADE/a.json": "--output must be a file that is not",
     f"score {FILES} {POINTS} --budget -1": "budget must be",
+    f"score {FILES} {POINTS} --unit 0.01": "--unit must be used with --budget",
+    f"score {FILES} --validation HERE/point.csv": "must have at least 2 points",
+    f"reward {FILES} {POINTS} -o HERE/r --n-draws 0": "--n-draws must be an integer "
+    "from 1",
+    f"reward {FILES} {POINTS} -o HERE/r --n-draws 10000000": "--n-draws must be an "
+    "integer from 1 to 1000000",
     f"reward {FILES} {POINTS} -o MADE/a.json": "--output must be a folder",
     f"reward {FILES} MADE/b.json {POINTS} -o HERE/r": "Leave out the release of b",
     "predict MADE/model.json MADE/a.json MADE/a.csv -o HERE/p.csv": "NamedReward",
@@ -413,6 +419,7 @@ def bad_files(made, tmp_path):
         "holes.csv": "age,metres,cured\n50,1.7,yes\n50,,no\n",
         "broken.csv": "age,metres,cured\n50,1.7,yes\n50,no\n",
         "header.csv": "age,metres,cured\n",
+        "point.csv": "age,metres,cured\n50,1.7,yes\n",
         "constant.csv": "age,metres,cured\n50,1.7,yes\n51,1.7,no\n",
         "unlabelled.csv": "age,metres,cured\n50,1.7,yes\n51,1.8,\n",
         "three.csv": "age,metres,cured\n50,1.7,yes\n51,1.8,no\n52,1,maybe\n",

@@ -17,6 +17,7 @@ from skvalue.collaborative import (
     GramRelease,
     LogisticRelease,
     NoisyStatistic,
+    PartyScores,
     PosteriorRegressor,
     RhoShapleyReward,
     reward_gain,
@@ -165,6 +166,12 @@ class TestValues:
         np.testing.assert_allclose(
             scorer.validation_error_, standard_error(by_point), atol=1e-12
         )
+
+    def test_nothing_is_known_of_the_error_over_a_single_point(self):
+        scorer = value_means(y_val=POINTS[:1])
+        assert np.isnan(scorer.validation_error_).all()
+        with pytest.raises(ValueError, match="at least 2 validation points"):
+            PartyScores.from_scorer(scorer, "0" * 64, 1)
 
     def test_values_do_not_depend_on_the_order_of_parties(self):
         reversed_values = value_means(FACTS[::-1]).values_[::-1]

@@ -210,7 +210,10 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             attributes["coalition_values_"] = values[numbers]
             attributes["coalition_computation_error_"] = coalition_errors[numbers]
         if points is not None:
-            validation_errors = _standard_error(semivalues_of(points).T)
+            by_point = semivalues_of(points)
+            validation_errors = np.full(n_parties, np.nan)  # of a single point
+            if len(by_point) > 1:
+                validation_errors = _standard_error(by_point.T)
             attributes["validation_error_"] = validation_errors[to_user]
 
         exact_draws = None

@@ -106,7 +106,7 @@ class PartyScores:
         ------
         ValueError
             If the scorer has no `values_error_`, since nothing is known of the errors
-            that noise causes.
+            that noise causes, or a single validation point.
         """
         if not hasattr(scorer, "values_error_"):
             raise ValueError(
@@ -117,6 +117,11 @@ class PartyScores:
         values = scorer.values_
         validation_errors = getattr(scorer, "validation_error_", None)
         is_predictive = validation_errors is not None
+        if is_predictive and np.isnan(validation_errors).any():
+            raise ValueError(
+                "scorer must have at least 2 validation points, whose errors scores "
+                "state. Got one."
+            )
         if not is_predictive:
             validation_errors = np.zeros(len(values))
         shared = np.zeros(len(values))

@@ -21,7 +21,14 @@ _FORMAT = "skvalue.collaborative.PosteriorDraws"
 _VERSION = 1
 MAX_POSTERIOR_SIZE = 100_000_000  # characters
 _MAX_DRAWS = 1_000_000
+_CHARACTERS = 11  # of a number as text, and more than a number's part of all else
 _BLOCK_SIZE = 2_000_000  # draws times rows
+
+
+def check_n_draws(n_draws, name, n_parameters=1):
+    """Refuse more draws than a file of them can have."""
+    largest = min(_MAX_DRAWS, MAX_POSTERIOR_SIZE // (_CHARACTERS * n_parameters))
+    integer(n_draws, name, 1, largest)
 
 
 def check_points(host, model, X, y, suffix=""):
@@ -146,8 +153,12 @@ class PosteriorDraws(BaseEstimator):
         ------
         TypeError
             If the model is not one of skvalue's.
+        ValueError
+            If there are more draws than `from_json` reads: 1,000,000, or fewer of more
+            than nine parameters.
         """
         samples = self.samples_
+        check_n_draws(len(samples), "samples", samples.shape[1])
         record = {
             "format": _FORMAT,
             "version": _VERSION,

@@ -77,7 +77,7 @@ class PredictiveValueScorer(PartyScorer):
         and a model without `exact_posteriors`, such as a user's, or that ignores noise:
         nothing is then known of it.
     validation_error_ : ndarray of shape (n_parties,)
-        Standard errors over the validation points.
+        Standard errors over the validation points; NaN for a single point.
     coalition_values_ : ndarray of shape (2**n_parties,)
         Values of all coalitions: bit i of the index is party i of `parties_`. Only up
         to 12 parties.
