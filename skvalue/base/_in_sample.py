@@ -331,7 +331,8 @@ class BaseInSampleValuer(
         """
         if entry is not None:
             return entry
-        if self._fitted.hides_values and self._fitted.values is None:
+        fitted = self._fitted
+        if fitted.hides_values and fitted.values is None and not fitted.pending:
             message = (
                 f"{name} of a private fit is for the curator only and is not pickled."
             )

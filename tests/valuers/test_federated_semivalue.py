@@ -5,6 +5,7 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -1177,6 +1178,7 @@ def test_updates_by_other_names_or_shapes_are_refused(updates, message):
         [1, 1, -1],
         [1, 1, np.nan],
         [1, 1, np.inf],
+        [1, 1, 1e300],
         [1, 1, "1"],
         [[1, 1, 1]],
         3,
@@ -1190,6 +1192,21 @@ def test_other_weights_are_refused(weights):
     with pytest.raises(ValueError, match="weights must"):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)), weights=weights)
     assert len(valuer.round_values_) == 0
+
+
+@pytest.mark.parametrize("entry", [None, np.nan, np.inf, pd.NA, 10**400])
+def test_no_update_of_objects_is_refused_under_noise(entry):
+    valuer = make(epsilon=1.0, clip=1.0, n_rounds=2).start(bowl, ["a", "b", "c"])
+    update = np.array([0.5, entry], dtype=object)
+    valuer.add_round(np.zeros(2), {"a": update, "b": [0.0, 1.0]})
+    assert valuer.release(update).shape == (2,)
+
+
+def test_private_values_of_the_burn_in_are_said_to_come():
+    valuer = make(epsilon=1.0, clip=1.0, n_rounds=10, burn_in=0.2).start(bowl, 2)
+    valuer.add_round(np.zeros(2), np.zeros((2, 2)))
+    with pytest.raises(AttributeError, match="has values from round 3 on"):
+        _ = valuer.values_
 
 
 def test_weights_with_equal_steps_are_refused():

@@ -5,12 +5,14 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from ..._utils.containers import private_entries
 from ..._utils.untrusted import party_name
 from ...exceptions import ParameterError
 
 # Standard deviations by which noise may exceed the norm that is expected of it: the
 # probability of more is exp(-50).
 _NOISE_MARGIN = 10.0
+_MAX_WEIGHT = 1e100  # products with updates are finite
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
 
 
@@ -62,7 +64,7 @@ def checked_updates(updates, names, theta, n_parameters):
         array = np.asarray(rows)
         if array.dtype.kind == "c":
             raise TypeError("complex numbers")
-        array = array.astype(np.float64)
+        array = private_entries(array).astype(np.float64)
     except (TypeError, ValueError):
         # Not from this error, which may show an entry.
         raise ParameterError(
@@ -124,12 +126,12 @@ def checked_weights(weights, names, present):
 
     for number, weight in zip(present, of_present):
         is_number = isinstance(weight, Real) and not isinstance(weight, bool | np.bool_)
-        if not is_number or not 0 < weight < np.inf:
+        if not is_number or not 0 < weight <= _MAX_WEIGHT:
             raise ParameterError(
                 "weights",
-                "must be positive numbers, such as numbers of rows: leave parties "
-                f"without an update out of updates. Got {weight!r} for "
-                f"{names[number]!r}.",
+                f"must be positive numbers up to {_MAX_WEIGHT:g}, such as numbers of "
+                "rows: leave parties without an update out of updates. Got "
+                f"{weight!r} for {names[number]!r}.",
             )
     return np.array(of_present, dtype=np.float64)
 
