@@ -50,7 +50,7 @@ _MANY_COALITIONS = 999
 _N_CONDITIONS = 4  # those that raise the noise included
 _CONDITION_WORK = 0.3
 _CLOSED_FORM_WORK = 1.5e-6
-_TREES_WORK = 0.035
+_TREES_WORK = 0.07
 
 _CONSTANT = 1e-12  # range of utilities, relative to the largest, that is rounding
 _JITTER_STEPS = 6

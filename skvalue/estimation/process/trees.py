@@ -17,7 +17,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from .closed_forms import pair_weights, semivalue_weights
 
-N_FOLDS = 5
+N_FOLDS = 10
 _N_TREES = 100
 _N_LEAVES = 16
 _FEWEST_IN_LEAF = 3
