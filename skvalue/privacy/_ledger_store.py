@@ -248,10 +248,13 @@ class FileStore:
 
     # Contents -------------------------------------------------------------------------
 
-    def _contents(self, connection):
-        """The terms, and the charges as dictionaries."""
+    def _contents(self, connection, seen_rows=()):
+        """The terms, and the charges as dictionaries.
+
+        Those of ``seen_rows``, a list that was read before, are the same objects, if
+        the file has the last of them as its charge of this number.
+        """
         all_terms = connection.execute("SELECT * FROM terms").fetchall()
-        charges = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         try:
             (row,) = map(dict, all_terms)
             terms = checked_terms(
@@ -263,14 +266,27 @@ class FileStore:
             _require_budget(terms)
         except (KeyError, TypeError, ValueError) as error:
             self._refuse(f"a damaged ledger: {error}")
-        return terms, [dict(charge) for charge in charges]
+
+        if not seen_rows:
+            return terms, _charges_from(connection, 0)
+        last = seen_rows[-1]
+        query = "SELECT COUNT(*) FROM charges WHERE number <= ?"
+        (n_rows,) = connection.execute(query, (last["number"],)).fetchone()
+        rows = _charges_from(connection, last["number"])
+        if n_rows != len(seen_rows) or rows[:1] != [last]:
+            return terms, _charges_from(connection, 0)
+        return terms, seen_rows + rows[1:]
 
     def _checked_contents(self, connection):
         """The contents, if the file has the data set and charges that it had before."""
         # Taken before the file is read: other threads may charge meanwhile.
         seen_rows = self._seen_rows
-        terms, rows = self._contents(connection)
+        terms, rows = self._contents(connection, seen_rows)
         _check_terms(terms, Terms(self._dataset_name), self.path)
+        has_last = len(rows) >= len(seen_rows)
+        if seen_rows and has_last and rows[len(seen_rows) - 1] is seen_rows[-1]:
+            self._seen_rows = rows
+            return terms, rows
         first_rows = rows[: len(seen_rows)]
         if [*map(_identity, first_rows)] != [*map(_identity, seen_rows)]:
             raise RuntimeError(
@@ -281,3 +297,9 @@ class FileStore:
             )
         self._seen_rows = rows
         return terms, rows
+
+
+def _charges_from(connection, number):
+    """The charges from a number on, as dictionaries."""
+    query = "SELECT * FROM charges WHERE number >= ? ORDER BY number"
+    return [dict(row) for row in connection.execute(query, (number,))]

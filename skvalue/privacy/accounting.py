@@ -143,8 +143,11 @@ def get_epsilon(event, delta, relation=None):
     >>> round(get_epsilon(SelfComposedEvent(once, 1000), delta=1e-5), 2)
     1.83
     """
-    delta = check_delta(delta)
-    events = simplify(event, relation)
+    return epsilon_of(simplify(event, relation), check_delta(delta))
+
+
+def epsilon_of(events, delta):
+    """`get_epsilon` of simplified events."""
     epsilon = _raw_epsilon(events, delta)
     # Delta is reduced by a bound of the sampler's error. The error grows with epsilon,
     # and epsilon as delta is reduced: twice the error leaves room for that.
@@ -206,7 +209,36 @@ def simplify(event, relation=None):
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
     leaves = Counter()
     _flatten(event, 1, leaves)
+    return _joined(leaves, event.relation)
 
+
+class Composition:
+    """Events that are composed one after the other, under one relation.
+
+    What one more costs does not grow with their number, as long as many of them are
+    equal. Its digits are those of `simplify` of all of them.
+    """
+
+    def __init__(self, relation):
+        self._relation = relation
+        self._leaves = Counter()
+
+    def add(self, event):
+        """Compose with one more event, restated under the relation."""
+        _flatten(convert(event, self._relation), 1, self._leaves)
+
+    def simplified(self, *more):
+        """As `simplify`, of all events and of some more, which are not added."""
+        leaves = self._leaves
+        if more:
+            leaves = leaves.copy()
+            for event in more:
+                _flatten(convert(event, self._relation), 1, leaves)
+        return _joined(leaves, self._relation)
+
+
+def _joined(leaves, relation):
+    """A Counter of events that are no compositions, as few as closed forms allow."""
     events = Counter()
     squared_mu = 0.0
     contributions_by_noise = Counter()
@@ -219,9 +251,9 @@ def simplify(event, relation=None):
         else:
             events[leaf] += count
     if squared_mu:
-        events[GaussianEvent(1.0, math.sqrt(squared_mu), event.relation)] = 1
+        events[GaussianEvent(1.0, math.sqrt(squared_mu), relation)] = 1
     for (scale, step), contributions in contributions_by_noise.items():
-        events[DiscreteGaussianEvent(scale, contributions, step, event.relation)] = 1
+        events[DiscreteGaussianEvent(scale, contributions, step, relation)] = 1
     return events
 
 

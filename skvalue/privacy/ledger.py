@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from .._utils.checks import check_count
 from ._ledger_store import FileStore, MemoryStore, checked_terms
-from .accounting import delta_of, get_epsilon, simplify
+from .accounting import Composition, delta_of, epsilon_of, get_epsilon
 from .calibration import calibrate_gaussian
-from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
+from .events import SelfComposedEvent, event_from_dict, event_to_dict
 from .relations import convert
 
 _OPEN = weakref.WeakValueDictionary()  # ledgers in memory of this process, by key
@@ -159,6 +159,7 @@ class Ledger:
         # The terms as they were last read: each charge reads those in the file.
         self._terms = terms
         self._lock = threading.Lock()
+        self._account = _Account()
 
     @property
     def epsilon(self):
@@ -201,9 +202,9 @@ class Ledger:
         record = json.dumps(event_to_dict(event))
         # The first composition imports dp-accounting, which takes a second: it is made
         # before the file is locked.
-        self._require_affordable(event, *self._read())
+        self._require_affordable(event, *self._contents())
         with self._lock, self._store.transaction() as (terms, rows, append):
-            self._require_affordable(event, terms, _events(rows))
+            self._require_affordable(event, terms, rows)
             row = {
                 "number": rows[-1]["number"] + 1 if rows else 1,
                 "event": record,
@@ -245,13 +246,13 @@ class Ledger:
             If a ledger in memory is used outside its process.
         """
         n_fits = check_count(n_fits, "n_fits")
-        terms, charged = self._read()
+        terms, rows = self._contents()
         terms = replace(terms, relation=terms.relation or "replace")
         if epsilon is not None:
             noise = calibrate_gaussian(epsilon, terms.delta, relation=terms.relation)
             fits = SelfComposedEvent(noise, n_fits)
-            self._require_affordable(fits, terms, charged, n_fits)
-        return _affordable_epsilon(n_fits, charged, terms)
+            self._require_affordable(fits, terms, rows, n_fits)
+        return _affordable_epsilon(n_fits, self._account.charged(rows, terms), terms)
 
     @property
     def charges(self):
@@ -274,7 +275,8 @@ class Ledger:
     @property
     def spent(self):
         """Epsilon of all charges together, at the delta of the budget."""
-        return _spent_epsilon(*self._read())
+        terms, rows = self._contents()
+        return self._spent_epsilon(terms, rows)
 
     # Private --------------------------------------------------------------------------
 
@@ -289,12 +291,14 @@ class Ledger:
         self._terms, rows = self._store.read()
         return self._terms, rows
 
-    def _read(self):
-        """The terms, and the charged events."""
-        terms, rows = self._contents()
-        return terms, _events(rows)
+    def _spent_epsilon(self, terms, rows):
+        """Epsilon of the charges together."""
+        if not rows:
+            return 0.0
+        charged = self._account.charged(rows, terms)
+        return epsilon_of(charged.simplified(), terms.delta)
 
-    def _require_affordable(self, event, terms, charged, n_fits=1):
+    def _require_affordable(self, event, terms, rows, n_fits=1):
         """Raise ValueError for an event that does not fit what is left of the budget.
 
         It is that of ``n_fits`` fits together.
@@ -308,17 +312,18 @@ class Ledger:
                 f"{terms.relation!r}, the ledger's: use a ledger with "
                 f"relation='replace'. Got {event.relation!r}."
             ) from error
-        if _fits([*charged, event], terms):
+        charged = self._account.charged(rows, terms)
+        if _fits(charged, event, terms):
             return
 
         what = "the release" if n_fits == 1 else f"the sum of {n_fits} releases"
         affordable = _affordable_epsilon(n_fits, charged, terms)
         cost = get_epsilon(event, terms.delta, terms.relation)
-        spent = _spent_epsilon(terms, charged)
+        spent = self._spent_epsilon(terms, rows)
         raise ValueError(
             f"{what} must fit what is left of the budget epsilon={terms.epsilon:g}, "
             f"delta={terms.delta:g} of {self.dataset_name!r}, of which "
-            f"epsilon={spent:.4g} is spent in {len(charged)} charges: use an epsilon "
+            f"epsilon={spent:.4g} is spent in {len(rows)} charges: use an epsilon "
             f"of at most {affordable:.3g} per release. Got epsilon={cost:.4g}."
         )
 
@@ -341,12 +346,13 @@ class Ledger:
         )
 
     def __str__(self):
-        terms, charged = self._read()
-        n_charges = len(charged)
+        terms, rows = self._contents()
+        n_charges = len(rows)
         charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
+        spent = self._spent_epsilon(terms, rows)
         return (
             f"Privacy ledger of {self.dataset_name!r}: "
-            f"epsilon={_spent_epsilon(terms, charged):.4g} of {terms.epsilon:g} spent "
+            f"epsilon={spent:.4g} of {terms.epsilon:g} spent "
             f"at delta={terms.delta:g} ({terms.relation or 'no'} relation) in "
             f"{charges}."
         )
@@ -368,21 +374,40 @@ def _events(rows):
         ) from None
 
 
-def _compose(events, relation):
-    return ComposedEvent(tuple(convert(event, relation) for event in events))
+class _Account:
+    """The composition of the charges of a ledger, to which only new ones are added."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._start_anew(None)
+
+    def _start_anew(self, relation):
+        self._relation = relation
+        self._composition = Composition(relation)
+        self._n_added = 0
+        self._last_row = None
+
+    def charged(self, rows, terms):
+        """The `Composition` of the charges in rows; a damaged one is a ValueError.
+
+        A store returns the same row objects as long as the charges are the same.
+        """
+        with self._lock:
+            n_added = self._n_added
+            is_longer = 0 < n_added <= len(rows) and rows[n_added - 1] is self._last_row
+            if terms.relation != self._relation or not is_longer:
+                self._start_anew(terms.relation)
+            new_rows = rows[self._n_added :]
+            for row, event in zip(new_rows, _events(new_rows)):
+                self._composition.add(event)
+                self._n_added += 1
+                self._last_row = row
+            return self._composition
 
 
-def _spent_epsilon(terms, charged):
-    """Epsilon of the charged events together."""
-    if not charged:
-        return 0.0
-    return get_epsilon(_compose(charged, terms.relation), terms.delta)
-
-
-def _fits(events, terms, **grid):
-    """Whether events together are within the budget."""
-    simplified = simplify(_compose(events, terms.relation))
-    return delta_of(simplified, terms.epsilon, **grid) <= terms.delta
+def _fits(charged, event, terms, **grid):
+    """Whether the charges and an event together are within the budget."""
+    return delta_of(charged.simplified(event), terms.epsilon, **grid) <= terms.delta
 
 
 def _affordable_epsilon(n_fits, charged, terms):
@@ -393,9 +418,9 @@ def _affordable_epsilon(n_fits, charged, terms):
 
     def is_affordable(epsilon):
         noise = calibrate_gaussian(epsilon, terms.delta, relation=terms.relation)
-        events = [*charged, SelfComposedEvent(noise, n_fits)]
+        fits = SelfComposedEvent(noise, n_fits)
         # This grid moves epsilon by far less than 1 %, to the safe side.
-        return _fits(events, terms, interval=1e-3 * terms.epsilon)
+        return _fits(charged, fits, terms, interval=1e-3 * terms.epsilon)
 
     low = 1e-3 * terms.epsilon
     high = terms.epsilon

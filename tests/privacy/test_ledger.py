@@ -31,8 +31,10 @@ from skvalue.privacy import (
     Ledger,
     OpaqueEvent,
     Release,
+    SelfComposedEvent,
     calibrate_counts,
     calibrate_gaussian,
+    convert,
     get_delta,
     get_epsilon,
 )
@@ -287,6 +289,78 @@ def test_a_charge_that_is_deleted_by_hand_leaves_a_gap(tmp_path):
         Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0))
     execute(path, "DELETE FROM charges WHERE number = 1")
     assert Ledger(path, "d").charge(GaussianEvent(10.0)).number == 3
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_charge_that_is_deleted_while_the_ledger_is_open_is_missed(number, tmp_path):
+    path = tmp_path / "budget.sqlite"
+    ledger = Ledger(path, "d", **BUDGET)
+    for _ in range(3):
+        ledger.charge(GaussianEvent(10.0))
+    execute(path, f"DELETE FROM charges WHERE number = {number}")
+    with pytest.raises(RuntimeError, match="must hold the 3 charges that it held"):
+        ledger.charge(GaussianEvent(10.0))
+
+
+# Many charges -------------------------------------------------------------------------
+
+
+def mixed_events():
+    """Events of several kinds, noises and relations, some of them again."""
+    return [
+        GaussianEvent(30.0, 1.0, "replace"),
+        GaussianEvent(70.0, 1.0, "add_remove"),
+        GaussianEvent(30.0, 1.0, "replace"),
+        SelfComposedEvent(GaussianEvent(90.0, 2.0, "null"), 7),
+        ComposedEvent((GaussianEvent(70.0), GaussianEvent(31.0))),
+        GaussianEvent(70.0, 1.0, "add_remove"),
+        GaussianEvent(30.0, 1.0, "replace"),
+        DiscreteGaussianEvent(50.0),
+        LaplaceEvent(40.0),
+        DiscreteGaussianEvent(50.0),
+    ]
+
+
+def epsilon_of_all(events):
+    composed = ComposedEvent(tuple(convert(event, "replace") for event in events))
+    return get_epsilon(composed, BUDGET["delta"])
+
+
+def test_the_digits_of_a_total_are_those_of_all_charges_together(path):
+    ledger = Ledger(path, "d", **BUDGET, relation="replace")
+    events = mixed_events()
+    for number, event in enumerate(events, 1):
+        ledger.charge(event)
+        assert ledger.spent == epsilon_of_all(events[:number])
+
+
+def test_a_ledger_adds_what_others_charge_to_its_file(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    ledgers = [Ledger(path, "d", **BUDGET, relation="replace"), Ledger(path, "d")]
+    events = mixed_events()[:7]
+    for number, event in enumerate(events, 1):
+        ledgers[number % 3 == 0].charge(event)
+        totals = {ledger.spent for ledger in ledgers}
+        assert totals == {epsilon_of_all(events[:number])}
+
+
+def seconds_of_charges(ledger, event, n):
+    """The median CPU time of some charges."""
+    seconds = []
+    for _ in range(n):
+        start = time.thread_time()
+        ledger.charge(event)
+        seconds.append(time.thread_time() - start)
+    return np.median(seconds)
+
+
+def test_a_charge_costs_the_same_after_many(path):
+    ledger = Ledger(path, "d", epsilon=100.0, delta=1e-5)
+    event = SelfComposedEvent(GaussianEvent(1e4), 5)
+    first = seconds_of_charges(ledger, event, 20)
+    for _ in range(1000 if path is None else 300):
+        ledger.charge(event)
+    assert seconds_of_charges(ledger, event, 20) < 3 * first
 
 
 @pytest.mark.parametrize("limit", [0, 5000])
