@@ -36,8 +36,10 @@ _WAITING = {
 }
 _CURRENT = local()
 
-# Operations at which the CPU waits for the device, while `count_waits` counts them.
+# Operations at which the CPU waits for the device, while `count_waits` counts them, and
+# copies to the device or from it, for `count_copies`.
 _WAITS = []
+_COPIES = []
 
 
 class OnDevice(torch.Tensor):
@@ -71,7 +73,7 @@ def _run(operation, args, kwargs):
     """An operation of which a tensor, or the result, is on the device."""
     leaves = tree_leaves((args, kwargs))
     wrappers = {id(leaf.inner): leaf for leaf in leaves if isinstance(leaf, OnDevice)}
-    if _WAITS:
+    if _WAITS or _COPIES:
         _note_wait(operation, args, kwargs, leaves)
     _refuse_two_devices(operation, args, leaves)
     if wrappers and torch.get_deterministic_debug_mode() == 2:
@@ -127,14 +129,31 @@ def count_waits():
         _WAITS.remove(waits)
 
 
+@contextmanager
+def count_copies():
+    """Context that yields a list, to which copies to and from the device are added."""
+    copies = []
+    _COPIES.append(copies)
+    try:
+        yield copies
+    finally:
+        _COPIES.remove(copies)
+
+
 def _note_wait(operation, args, kwargs, leaves):
-    """Add an operation to the lists of `count_waits` if the CPU waits for it."""
+    """Add an operation to the lists of `count_waits` if the CPU waits for it.
+
+    And to those of `count_copies` if it copies from one side to the other.
+    """
     on_device = {
         type(leaf) is OnDevice for leaf in leaves if isinstance(leaf, torch.Tensor)
     }
     if kwargs.get("device") is not None:
         on_device.add(torch.device(kwargs["device"]).type == NAME)
     crosses = operation in _CROSSING and len(on_device) > 1
+    if crosses or operation == _ATEN._local_scalar_dense.default:
+        for copies in _COPIES:
+            copies.append(str(operation))
     if operation == _ATEN.copy_.default and getattr(args[1], "is_pinned_here", False):
         crosses = not (len(args) > 2 and args[2])
     if operation in _INDEXING:

@@ -122,27 +122,32 @@ def median_time(function, synchronize):
     return sorted(seconds)[len(seconds) // 2]
 
 
-def n_transfers(function, has_card):
-    """Copies to the card and from it, and waits for it, in a call.
+def transfers(function, has_card):
+    """Copies to the card and from it in a call, and waits for it; a dict.
 
     Of a real card these are those that its profiler sees.
     """
     if not has_card:
         from tests import simulated_gpu
 
-        with simulated_gpu.count_waits() as waits:
+        with (
+            simulated_gpu.count_copies() as copies,
+            simulated_gpu.count_waits() as waits,
+        ):
             function()
-        return len(waits)
+        return {"copies": len(copies), "waits": len(waits)}
 
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
         function()
-    return sum(
-        event.count
-        for event in profiled.key_averages()
-        if event.key.startswith("Memcpy") or event.key == "cudaStreamSynchronize"
-    )
+    counts = {"copies": 0, "waits": 0}
+    for event in profiled.key_averages():
+        if event.key.startswith(("Memcpy HtoD", "Memcpy DtoH")):
+            counts["copies"] += event.count
+        if event.key == "cudaStreamSynchronize":
+            counts["waits"] += event.count
+    return counts
 
 
 def random_problem(n_rows, n_points, d):
@@ -204,7 +209,7 @@ def neighbour_lines(sizes, device, synchronize, has_card):
                 line["pairs_per_second"] = n_rows * n_points / seconds
                 line["times_product_and_sort"] = seconds / floor
                 if on == "cuda":
-                    line["transfers"] = n_transfers(fit, has_card)
+                    line |= transfers(fit, has_card)
                 # A private fit draws other noise each time.
                 if "private" not in name:
                     exact = fitted.values_ if exact is None else exact
@@ -295,7 +300,7 @@ def network_lines(is_quick, synchronize, has_card):
             try:
                 line["seconds"] = median_time(fit, synchronize)
                 if device == "cuda":
-                    line["transfers"] = n_transfers(fit, has_card)
+                    line |= transfers(fit, has_card)
             except (ValueError, ImportError) as error:
                 line["refused"] = str(error)
             yield line

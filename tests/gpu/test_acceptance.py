@@ -35,7 +35,7 @@ def test_the_command_writes_a_table_of_the_simulated_card(tmp_path):
     assert {line["engine"] for line in neighbours} == {"native", "torch", "faiss"}
     for line in neighbours + networks:
         assert line.get("largest_error", 0) <= 1e-9
-        assert (line["device"] == "cuda") == ("transfers" in line)
+        assert (line["device"] == "cuda") == ("copies" in line and "waits" in line)
         assert line["method"] in page
     crossings = report["tables"]["CPU and card"]
     assert {line["method"] for line in crossings} == {"KNN", "TKNN"}

@@ -161,11 +161,18 @@ def test_no_step_waits_for_the_gpu(name, has_room, monkeypatch):
     if not has_room:
         take_memory(monkeypatch)
     n_waits = []
+    n_copies = []
     for batch_size in (N_ROWS // 2, N_ROWS // 4):
-        with simulated_gpu.count_waits() as waits:
+        with (
+            simulated_gpu.count_waits() as waits,
+            simulated_gpu.count_copies() as copies,
+        ):
             fit_training(name, "cuda", batch_size)
         n_waits.append(len(waits))
+        n_copies.append(len(copies))
     assert 0 < n_waits[1] == n_waits[0]
+    # Two batches more, which are copied if the GPU does not have all rows.
+    assert n_copies[1] - n_copies[0] == (0 if has_room else 2)
 
 
 @ROOM
