@@ -1,10 +1,12 @@
 """Statistics as vectors, and their sensitivities against a search for distant rows."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skvalue.collaborative import GramRelease, LogisticRelease
+from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
 from skvalue.collaborative.party import (
     gram_vector,
     linear_sensitivity,
@@ -15,6 +17,7 @@ from skvalue.collaborative.party import (
 )
 from skvalue.privacy.audit import search_sensitivity
 
+SENSITIVITIES = {"linear": linear_sensitivity, "logistic": logistic_sensitivity}
 BOUNDS = [(1, 1), (1, 0.5), (1, 1.8), (1, 4), (0.5, 0.3), (2, 1)]
 
 
@@ -102,6 +105,73 @@ class TestLogisticSensitivity:
     def test_has_known_values(self):
         sensitivities = [logistic_sensitivity((bound,)) for bound in (0.5, 1, 2)]
         np.testing.assert_allclose(sensitivities, [1.0, 2.121, 6.364], atol=5e-4)
+
+
+def exact(terms):
+    """Exact sums of terms (n, ...) of fractions."""
+    return sum(terms[1:], start=terms[0])
+
+
+class TestRoundingOfSums:
+    """One row may change how a sum is rounded; the stated sensitivity allows for it."""
+
+    @pytest.mark.parametrize("intercept", [False, True])
+    @pytest.mark.parametrize("x_bound", [1e-3, 0.3, 1.0, 3.0, 1e3])
+    @pytest.mark.parametrize("y_bound", [1e-3, 0.3, 1.0, 3.0, 1e3])
+    def test_no_row_is_larger_than_the_sensitivity(self, x_bound, y_bound, intercept):
+        squares = x_bound**2 + y_bound**2
+        largest = np.sqrt((squares + intercept) ** 2 - intercept)
+        assert largest <= linear_sensitivity((x_bound, y_bound), intercept)
+        # Sums of labels are whole numbers, and exact.
+        squares = x_bound**2
+        largest = np.sqrt(squares + (squares + intercept) ** 2 - intercept)
+        assert largest <= logistic_sensitivity((x_bound,), intercept)
+
+    @pytest.mark.parametrize("n_samples", [1, 100, 2048, 2049, 10_000])
+    @pytest.mark.parametrize("kind", ["linear", "logistic"])
+    def test_is_less_than_half_of_the_margin(self, kind, n_samples):
+        rng = np.random.default_rng(n_samples)
+        X = rng.uniform(-0.5, 1, size=(n_samples, 2)) / np.sqrt(2)
+        signs = rng.choice([-1.0, 1.0], n_samples)
+        columns = [[Fraction(x) for x in column] for column in X.T]
+        targets = [Fraction(sign) for sign in signs]
+        if kind == "linear":
+            release = GramRelease(None).fit(X, signs).release_
+            computed = unpack_gram(release.vector, 3, release)
+            columns = [*columns, targets]
+            expected = computed_exactly(columns, columns)
+        else:
+            release = LogisticRelease(None, classes=(-1, 1)).fit(X, signs).release_
+            computed = release.vector[:2]
+            expected = computed_exactly(columns, [targets])[:, 0]
+        rounding = np.linalg.norm(computed - expected)
+        bounds = release.bounds
+        margin = release.sensitivity - SENSITIVITIES[kind](bounds)
+        assert rounding <= margin / 2
+        assert margin <= 1e-8 * release.sensitivity
+
+    @pytest.mark.parametrize(
+        ("family", "upper", "margin"),
+        [("gaussian", 60.0, 1e-10), ("bernoulli", 1.0, 0.0), ("poisson", 60.0, 0.0)],
+    )
+    def test_of_numbers_is_that_of_one_rounding(self, family, upper, margin):
+        numbers = np.random.default_rng(0).uniform(50, 60, size=10_000)
+        if family != "gaussian":
+            numbers = np.minimum(np.round(numbers), upper)
+        lower = 50.0 if family == "gaussian" else 0.0
+        party = MeanRelease(None, family=family, lower=lower, upper=upper)
+        release = party.fit(numbers).release_
+        expected = exact([Fraction(x) for x in numbers])
+        rounding = abs(Fraction(release.statistic[0]) - expected)
+        stated = Fraction(release.sensitivity) - Fraction(upper - lower)
+        assert 2 * rounding <= stated <= margin * (upper - lower)
+
+
+def computed_exactly(first, second):
+    """Sums of products of columns of fractions, rounded once each."""
+    return np.array(
+        [[float(exact([a * b for a, b in zip(u, v)])) for v in second] for u in first]
+    )
 
 
 class TestUnpackedGram:

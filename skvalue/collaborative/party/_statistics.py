@@ -12,7 +12,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._utils.parallel import tiles
 from ...privacy import smat, svec
+
+_BLOCK = 2048  # rows of a matrix product
+_N_ADDITIONS = 64  # of one entry, but those within a block
+_ROUNDOFF = 2.0**-53  # of float64
+
+# Rounding of sums ---------------------------------------------------------------------
+#
+# One row may change how a sum is rounded. A sum of n terms, each of which goes through
+# at most k additions, is computed with an error of at most k u times the sum of their
+# absolute values, with the unit roundoff u. The terms of a row are a vector of norm at
+# most S, so that two neighbours move apart by 2 k u n S at most, besides the exact
+# sensitivity.
+
+
+def _sum_of_blocks(n_rows, product):
+    """The sum of ``product(rows)`` over blocks of rows, added in pairs.
+
+    Each term goes through at most `_BLOCK` additions within its block and as many as
+    the logarithm of the number of blocks, at most `_N_ADDITIONS` with the rounding of
+    the products.
+    """
+    sums = []  # of 1, 2, 4, ... blocks
+    for number, rows in enumerate(tiles(n_rows, _BLOCK), start=1):
+        total = product(rows)
+        while number % 2 == 0:
+            total = sums.pop() + total
+            number //= 2
+        sums.append(total)
+    total = sums.pop()
+    while sums:
+        total = sums.pop() + total
+    return total
+
+
+def _rounding_of_products(n_rows, bounds):
+    """Relative margin of the sensitivity of sums of products over n rows.
+
+    The norm S of the terms of a row, 1 + R^2 + B^2 without the constant one, is at most
+    the sensitivity for all bounds.
+    """
+    return 2 * (min(n_rows, _BLOCK) + _N_ADDITIONS) * _ROUNDOFF * n_rows
+
+
+def _rounding_of_numbers(n_rows, bounds):
+    """Relative margin of the sensitivity of a sum of n numbers, rounded once."""
+    lower, upper = bounds
+    return 2 * _ROUNDOFF * n_rows * max(abs(lower), abs(upper)) / (upper - lower)
+
+
+def _rounding_of_integers(n_rows, bounds):
+    """Sums of whole numbers are exact, up to 2^53."""
+    return 0.0
+
 
 # Linear: the sums of u u', u = ([1,] x, y) -------------------------------------------
 
@@ -21,7 +75,8 @@ def gram_vector(X, y, intercept):
     """The linear statistic of clipped rows (n, p) and targets (n,), as a vector."""
     n_constants = int(intercept)
     U = np.column_stack([np.ones((len(X), n_constants)), X, y])
-    return svec(U.T @ U)[n_constants:]
+    products = _sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows])
+    return svec(products)[n_constants:]
 
 
 def unpack_gram(vector, size, release):
@@ -83,7 +138,9 @@ def logistic_vector(X, signs, intercept=False):
     """The logistic statistic of clipped rows (n, p) and signs (n,), which are -1, 1."""
     n_constants = int(intercept)
     U = np.column_stack([np.ones((len(X), n_constants)), X])
-    return np.concatenate([signs @ U, svec(U.T @ U)[n_constants:]])
+    sums = _sum_of_blocks(len(U), lambda rows: signs[rows] @ U[rows])
+    products = _sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows])
+    return np.concatenate([sums, svec(products)[n_constants:]])
 
 
 def logistic_size(n_features, intercept):
@@ -137,26 +194,40 @@ def _sum_entry_bound(bounds, intercept):
 class StatisticSpec:
     """What distinguishes a kind of statistic.
 
-    `size` takes the number of features and whether there is an intercept; the other
-    functions take the bounds and whether there is an intercept. `entry_bound` is the
-    largest absolute value that one row adds to an entry.
+    `size` takes the number of features and whether there is an intercept;
+    `sensitivity` and `entry_bound` take the bounds and whether there is an intercept.
+    `entry_bound` is the largest absolute value that one row adds to an entry.
+    `rounding` takes the number of rows and the bounds, and returns by how much, as a
+    fraction of the sensitivity, one row may change how the sums are rounded.
     """
 
     n_bounds: int
     size: Callable
     sensitivity: Callable
     entry_bound: Callable
+    rounding: Callable
 
 
-_SUM = StatisticSpec(2, _sum_size, _sum_sensitivity, _sum_entry_bound)
+_NUMBERS = StatisticSpec(
+    2, _sum_size, _sum_sensitivity, _sum_entry_bound, _rounding_of_numbers
+)
+_INTEGERS = StatisticSpec(
+    2, _sum_size, _sum_sensitivity, _sum_entry_bound, _rounding_of_integers
+)
 KINDS = {
-    "linear": StatisticSpec(2, linear_size, linear_sensitivity, _linear_entry_bound),
-    "logistic": StatisticSpec(
-        1, logistic_size, logistic_sensitivity, _logistic_entry_bound
+    "linear": StatisticSpec(
+        2, linear_size, linear_sensitivity, _linear_entry_bound, _rounding_of_products
     ),
-    "gaussian": _SUM,
-    "bernoulli": _SUM,
-    "poisson": _SUM,
+    "logistic": StatisticSpec(
+        1,
+        logistic_size,
+        logistic_sensitivity,
+        _logistic_entry_bound,
+        _rounding_of_products,
+    ),
+    "gaussian": _NUMBERS,
+    "bernoulli": _INTEGERS,
+    "poisson": _INTEGERS,
 }
 
 # Kinds of sums of numbers: two bounds, no features and no intercept.

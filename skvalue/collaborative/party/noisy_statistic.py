@@ -138,8 +138,13 @@ class NoisyStatistic:
 
     @property
     def sensitivity(self):
-        """L2 sensitivity of the exact statistic when one row is replaced."""
-        return KINDS[self.kind].sensitivity(self.bounds, self.intercept)
+        """L2 sensitivity of the computed statistic when one row is replaced.
+
+        It has a margin for the rounding of sums: 5e-9 of it for 10,000 rows.
+        """
+        kind = KINDS[self.kind]
+        rounding = kind.rounding(self.n_samples, self.bounds)
+        return kind.sensitivity(self.bounds, self.intercept) * (1 + rounding)
 
     @cached_property
     def noise_scale(self):

@@ -4,6 +4,7 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 Learning" (NeurIPS 2023), Section 2.
 """
 
+import math
 from numbers import Real
 
 import numpy as np
@@ -435,7 +436,8 @@ class MeanRelease(BasePartyRelease):
     Examples
     --------
     >>> from skvalue.collaborative import MeanRelease
-    >>> MeanRelease(lower=0, upper=3).fit([0.5, 1.5, 2.0]).release_.sensitivity
+    >>> release = MeanRelease(lower=0, upper=3).fit([0.5, 1.5, 2.0]).release_
+    >>> round(release.sensitivity, 9)
     3.0
     >>> MeanRelease(family="bernoulli").fit([0, 1, 1, 0, 1]).release_.bounds
     (0.0, 1.0)
@@ -495,7 +497,7 @@ class MeanRelease(BasePartyRelease):
         fields = {
             "kind": self.family,
             "n_samples": len(numbers),
-            "statistic": (float(clipped.sum()),),
+            "statistic": (math.fsum(clipped),),  # rounded once
             "bounds": (lower, upper),
         }
         is_clipped = is_valid & (clipped != numbers)
