@@ -395,30 +395,7 @@ class TKNNShapleyValuer(BaseValuer):
         points = problem.splits[0].points
         radius = attributes["radius_"]
         is_sampled = self.sampling_rate is not None
-        cap = None
-        if is_sampled:
-            event = sampled_event(
-                self.epsilon,
-                self.delta,
-                len(points),
-                self.relation,
-                self.sampling_rate,
-            )
-        else:
-            contributions, cap = counted_balls(
-                points.X, radius, self.metric, self.max_contributions
-            )
-            event = ball_event(self.epsilon, self.delta, contributions, self.relation)
-        report = ball_report(
-            event,
-            self.delta,
-            auto_radius=self.radius == "auto",
-            groups=problem.groups is not None,
-            sampled=is_sampled,
-            noise_random_state=self.noise_random_state,
-        )
-        label = "TKNNShapleyValuer: counts in balls"
-        release = Release(event, self.ledger, label, self.noise_random_state, report)
+        release, cap = self._release(problem, radius)
         game = NoisyGame(
             n_classes=problem.n_classes,
             semivalue=self.semivalue,
@@ -465,19 +442,11 @@ class TKNNShapleyValuer(BaseValuer):
             if is_sampled:
                 # A row that is in a sample does not join it.
                 own_same, own_other, _ = game.estimate(counts, model)
-                values += counted.sum(
-                    game.by_label(
-                        own_same - value_same, own_other - value_other, points
-                    )
+                corrections = game.by_label(
+                    own_same - value_same, own_other - value_other, points
                 )
+                values += counted.sum(corrections)
             self._warn_of_noise(game, engine, points, weights, error_draws, run)
-            if not self.denoise:
-                run.warn(
-                    "values_error_ can be too small with denoise=False: .79 to .99 of "
-                    "the values were within two errors at epsilon .5 to 8, and .97 to "
-                    ".99 on average with denoise=True.",
-                    ErrorsTooSmallWarning,
-                )
             result = mean_over_points(
                 problem,
                 [(0, values, utility, counts)],
@@ -492,10 +461,44 @@ class TKNNShapleyValuer(BaseValuer):
             done()
         return result
 
-    def _warn_of_noise(self, game, engine, points, weights, error_draws, run):
-        """Warn if noise exceeds the signal in the values of some validation points.
+    def _release(self, problem, radius):
+        """The release of the counts, and the largest number of balls that count a row.
 
-        They are public, and valued as rows would be that are where they are.
+        The latter is None if all do.
+        """
+        points = problem.splits[0].points
+        is_sampled = self.sampling_rate is not None
+        cap = None
+        if is_sampled:
+            event = sampled_event(
+                self.epsilon,
+                self.delta,
+                len(points),
+                self.relation,
+                self.sampling_rate,
+            )
+        else:
+            contributions, cap = counted_balls(
+                points.X, radius, self.metric, self.max_contributions
+            )
+            event = ball_event(self.epsilon, self.delta, contributions, self.relation)
+        report = ball_report(
+            event,
+            self.delta,
+            auto_radius=self.radius == "auto",
+            groups=problem.groups is not None,
+            sampled=is_sampled,
+            noise_random_state=self.noise_random_state,
+        )
+        label = "TKNNShapleyValuer: counts in balls"
+        release = Release(event, self.ledger, label, self.noise_random_state, report)
+        return release, cap
+
+    def _warn_of_noise(self, game, engine, points, weights, error_draws, run):
+        """Warn if noise exceeds the signal, or if its stated size can be too small.
+
+        The signal is that of some validation points, which are public, and valued as
+        rows would be that are where they are.
         """
         numbers = np.linspace(0, len(points) - 1, min(len(points), _N_PUBLIC_ROWS))
         numbers = np.unique(numbers.astype(int))
@@ -514,6 +517,13 @@ class TKNNShapleyValuer(BaseValuer):
             run.warn,
             what="the values of validation points as rows",
         )
+        if not self.denoise:
+            run.warn(
+                "values_error_ can be too small with denoise=False: .79 to .99 of the "
+                "values were within two errors at epsilon .5 to 8, and .97 to .99 on "
+                "average with denoise=True.",
+                ErrorsTooSmallWarning,
+            )
 
     def _warn_of_radius(self, result, run):
         """Warn if most balls contain no row, or all rows."""
