@@ -104,7 +104,8 @@ class ExactLogistic:
                 if ahead <= value + mpmath.mpf(10) ** (5 - DIGITS) * abs(value):
                     break
                 factor /= 2
-            theta, value = trial, ahead
+            theta = trial
+            value = ahead
             if decrement < mpmath.mpf(10) ** -40:
                 return theta
         raise AssertionError("no optimum")

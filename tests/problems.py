@@ -58,7 +58,8 @@ def noisy_line(
     """Targets along a line with noise, or classes of equal size by these targets."""
     rng = np.random.default_rng(rng)
     coef = np.r_[coef, np.zeros(d - len(coef))]
-    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    X = rng.normal(size=(n, d))
+    X_val = rng.normal(size=(n_val, d))
     y = X @ coef + noise * rng.normal(size=n)
     y_val = X_val @ coef + noise * rng.normal(size=n_val)
     if n_classes:
@@ -72,7 +73,8 @@ def unrelated(rng, n=24, n_val=15, d=3, n_classes=2):
     """Normal rows and targets that do not depend on them; each class has a row and a
     point."""
     rng = np.random.default_rng(rng)
-    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    X = rng.normal(size=(n, d))
+    X_val = rng.normal(size=(n_val, d))
     if not n_classes:
         return Problem(X, rng.normal(size=n), X_val, rng.normal(size=n_val))
     y = labels_of_all_classes(rng, n, n_classes)

@@ -41,7 +41,8 @@ def test_efficiency_of_many_rows(name, rng, cv):
     n = 5000 if cv is None else 600
     if valuer.metric == "manhattan":
         n = 500
-    X, y = rng.normal(size=(n, 4)), rng.integers(0, max(n_classes, 2), n)
+    X = rng.normal(size=(n, 4))
+    y = rng.integers(0, max(n_classes, 2), n)
     if n_classes == 0:
         y = rng.normal(size=n)
     fitted = clone(valuer)

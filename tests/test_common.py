@@ -133,7 +133,8 @@ def test_every_parameter_is_documented_and_constrained(cls):
 @pytest.mark.parametrize("cls", slow_for(estimators(), [DataOOBValuer]))
 def test_defaults_fit(cls, data):
     """Only required parameters, and so no seed."""
-    X, labels = data[0][:30], data[1][:30]
+    X = data[0][:30]
+    labels = data[1][:30]
     y = target_of(cls, X, labels)
     estimator = build_bare(cls)
     if cls is skvalue.ValueFilter:
@@ -148,7 +149,8 @@ def test_defaults_fit(cls, data):
 )
 def test_scikit_learn_may_be_set_to_return_frames(cls, container, data):
     pytest.importorskip(container)
-    X, labels = data[0][:30], data[1][:30]
+    X = data[0][:30]
+    labels = data[1][:30]
     y = target_of(cls, X, labels)
     with config_context(transform_output=container):
         estimator = build_quick(cls)
@@ -165,8 +167,10 @@ WITH_JOBS = [cls for cls in VALUERS if "n_jobs" in build(cls).get_params()]
 
 @pytest.mark.parametrize("cls", slow_for(WITH_JOBS, LONG))
 def test_processes_of_joblib_give_the_same_values(cls, rng):
-    X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
-    y, y_val = np.arange(40) % 2, np.arange(20) % 2
+    X = rng.normal(size=(40, 300))
+    X_val = rng.normal(size=(20, 300))
+    y = np.arange(40) % 2
+    y_val = np.arange(20) % 2
     valuer = build(cls)
     small = {
         "max_evaluations": 40,
@@ -236,7 +240,8 @@ def defaults_of_type(cls, kind):
 
 @each_valuer
 def test_numbers_of_low_precision_are_fitted_with(cls, data):
-    X, y = data[0][:20], np.tile(["no", "yes"], 10)
+    X = data[0][:20]
+    y = np.tile(["no", "yes"], 10)
     floats = defaults_of_type(cls, float)
     single = {name: np.float32(value) for name, value in floats.items()}
     build(cls).set_params(**single).fit(X, y)
@@ -244,7 +249,8 @@ def test_numbers_of_low_precision_are_fitted_with(cls, data):
 
 @each_valuer
 def test_booleans_are_no_counts(cls, data):
-    X, y = data[0][:20], np.tile(["no", "yes"], 10)
+    X = data[0][:20]
+    y = np.tile(["no", "yes"], 10)
     for name in defaults_of_type(cls, int).keys() - {"cv", "n_jobs", "random_state"}:
         message = f"The '{name}' parameter of {cls.__name__} must be"
         with pytest.raises(ValueError, match=message):
@@ -345,7 +351,8 @@ def assert_same_with_assume_finite(cls, X, y, **points):
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 @each_estimator
 def test_rows_that_are_not_finite_are_refused_with_assume_finite(cls, number, data):
-    X, y = data[0][:30].copy(), data[1][:30]
+    X = data[0][:30].copy()
+    y = data[1][:30]
     y = target_of(cls, X, y)
     X[3, 1] = number
     assert_same_with_assume_finite(cls, X, y)

@@ -33,7 +33,8 @@ bunch = load_breast_cancer(as_frame=True)
 order = np.random.default_rng(0).permutation(len(bunch.target))
 table = bunch.data[COLUMNS].iloc[order]
 labels = bunch.target.to_numpy()[order]
-public, labels_public = table[-100:], labels[-100:]
+public = table[-100:]
+labels_public = labels[-100:]
 
 home = TemporaryDirectory()
 first = 0

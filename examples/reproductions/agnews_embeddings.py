@@ -25,7 +25,9 @@ from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.datasets import flip_labels
 from skvalue.inspection import noisy_label_auc
 
-N_VAL, NOISY, SEEDS = 200, 0.1, 5
+N_VAL = 200
+NOISY = 0.1
+SEEDS = 5
 
 
 def look_up(vectors, texts):
@@ -48,7 +50,8 @@ def main():
             f"--data must hold agnews_minilm.npz. Got {str(arguments.data)!r}."
         )
     with np.load(path) as file:
-        X, y = file["X"].astype(np.float32), file["y"]
+        X = file["X"].astype(np.float32)
+        y = file["y"]
         texts = np.array(bytes(file["text"]).decode().split("\n"), dtype=object)
     if arguments.encode:
         from sentence_transformers import SentenceTransformer

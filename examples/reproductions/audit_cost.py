@@ -47,7 +47,8 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--columns", type=int, default=20)
     options = parser.parse_args(arguments)
-    n, drawn = options.rows, np.random.default_rng(0)
+    n = options.rows
+    drawn = np.random.default_rng(0)
     with TemporaryDirectory() as folder, threadpool_limits(1):
         table, page, record = (
             Path(folder, name) for name in ("t.csv", "t.html", "t.json")
@@ -59,7 +60,8 @@ def main(arguments=None):
         skvalue_command(list(map(str, words)))
         audit = time.process_time() - start
         frame = pd.read_csv(table)
-        X, y = frame.drop(columns="label"), frame["label"].to_numpy()
+        X = frame.drop(columns="label")
+        y = frame["label"].to_numpy()
         start = time.process_time()
         check_table(X, y, cells=False, random_state=0)
         checks = time.process_time() - start

@@ -56,7 +56,8 @@ def games_of(case):
     X, y = case.load(return_X_y=True)
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
     order = np.random.default_rng(0).permutation(len(y))
-    rows, points = order[:N_ROWS], order[N_ROWS : N_ROWS + 500]
+    rows = order[:N_ROWS]
+    points = order[N_ROWS : N_ROWS + 500]
     data = X[rows], y[rows], X[points], y[points]
     loop = ModelGame(case.estimator, *data, batch="never", n_jobs=1, cache_size=0)
     return ModelGame(case.estimator, *data, n_jobs=1, **case.engine), loop

@@ -55,7 +55,8 @@ from skvalue.exceptions import NestedReleasesWarning, PriorOutweighsWarning
 from skvalue.privacy import GaussianEvent, SeededNoiseWarning, draw_noise
 
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
-OTHERS, RHO = 0.2, 0.2
+OTHERS = 0.2
+RHO = 0.2
 RHOS = [0.1, 0.2, 0.4, 0.6, 0.8, 1.0]  # of Figures 2f and 3d to 3f
 CONTROLS = ["temper", "scaled", "noise"]
 POWERS = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
@@ -86,7 +87,9 @@ def split(X, y, n_parties):
 def syn(folder):
     """Everything from the model: weights of variance 1/4, noise of variance about
     0.026."""
-    a0, b0, rng = 20.0, 0.5, np.random.default_rng(1)
+    a0 = 20.0
+    b0 = 0.5
+    rng = np.random.default_rng(1)
     precision = b0 / (a0 - 1) / 0.25
     s2 = b0 / rng.gamma(a0)
     w = np.sqrt(s2 / precision) * rng.standard_normal(2)
@@ -106,11 +109,14 @@ def california(folder):
     """Last hidden units of a network that saw only the public 60 %."""
     X, y = load("california_housing", folder)
     order = np.random.default_rng(0).permutation(len(X))
-    X, y = X[order], np.log(y[order])
+    X = X[order]
+    y = np.log(y[order])
     public = slice(0, int(0.6 * len(X)))
     scaler = StandardScaler().fit(X[public])
-    center, scale = y[public].mean(), 3 * y[public].std()
-    X, y = scaler.transform(X), (y - center) / scale
+    center = y[public].mean()
+    scale = 3 * y[public].std()
+    X = scaler.transform(X)
+    y = (y - center) / scale
     network = MLPRegressor(
         hidden_layer_sizes=(32, 6), activation="tanh", max_iter=60, random_state=0
     )
@@ -135,7 +141,8 @@ def pima(folder):
     """Four principal components of public rows, centred and bounded by them."""
     X, y = load("pima", folder)
     order = np.random.default_rng(0).permutation(len(X))
-    X, y = X[order], y[order]
+    X = X[order]
+    y = y[order]
     public = slice(len(X) - 77, None)
     scaler = StandardScaler().fit(X[public])
     components = PCA(4).fit(scaler.transform(X[public]))
@@ -226,7 +233,8 @@ def by_setting(args):
     """Value of a reward of syn by the power, and by the added noise (runs,
     realizations, TAUS)."""
     parts, _, party, model = syn(args.data)
-    powers, noises = [], []
+    powers = []
+    noises = []
     for run in range(args.runs):
         (first, third), path = releases_of(parts, party, run)
         releases = [first, path[EPSILONS.index(0.1)], third]
@@ -468,7 +476,9 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    tables, points, settings = {}, {}, None
+    tables = {}
+    points = {}
+    settings = None
     for name in args.sets:
         if not args.only_controls:
             tables[name] = trade_off(name, args)

@@ -112,7 +112,8 @@ def expected_seconds(name, n, n_points, known):
         X, y, points = draw_rows(
             n, n_points, getattr(valuer, "task", "") == "regression"
         )
-        start, cpu = perf_counter(), process_time()
+        start = perf_counter()
+        cpu = process_time()
         cost = valuer.estimate_cost(X, y, **(points if takes_points(valuer) else {}))
         busy = (process_time() - cpu) / (
             perf_counter() - start

@@ -52,10 +52,8 @@ def T1():
     counts."""
     for epsilon in (0.1, 0.5, 1.0, 5.0, 10.0):
         mu = epsilon / math.sqrt(math.log(1.25 / DELTA))
-        three, two = (
-            epsilon_from_mu(mu, DELTA),
-            epsilon_from_mu(mu * math.sqrt(2 / 3), DELTA),
-        )
+        three = epsilon_from_mu(mu, DELTA)
+        two = epsilon_from_mu(mu * math.sqrt(2 / 3), DELTA)
         yield (
             f"stated epsilon {epsilon:g}: {three:.3f} for three counts, {two:.3f} "
             f"for two"
@@ -142,7 +140,8 @@ def T6():
 
     # Values of rows that join samples of these counts, on average over the samples.
     rng = np.random.default_rng(0)
-    X, X_val = rng.normal(size=(2000, 4)), rng.normal(size=(100, 4))
+    X = rng.normal(size=(2000, 4))
+    X_val = rng.normal(size=(100, 4))
     y, y_val = (rows[:, 0] + rng.normal(size=len(rows)) > 0 for rows in (X, X_val))
     valuer = TKNNShapleyValuer(1.0, metric="euclidean")
     exact = valuer.fit(X, y.astype(int), X_val=X_val, y_val=y_val.astype(int)).values_
@@ -213,7 +212,10 @@ def T10():
     def utility(players):
         return sum(i == 0 for i in players) / len(players) if players else 1 / 2
 
-    match, n, k, n_classes = [1, 0], 2, 4, 2
+    match = [1, 0]
+    n = 2
+    k = 4
+    n_classes = 2
     half = sum(1 / (j + 1) for j in range(1, min(k, n)))
     last = (match[1] - match[0]) / n * half + (match[1] - 1 / n_classes) / n
     bracket = sum(
@@ -250,7 +252,10 @@ def L1():
 def L2():
     """How often a mean of m values of +-c / k is off by more than alpha: m as stated,
     and 4 m."""
-    c, k, alpha, failure = 0.5, 1, 0.05, 0.05
+    c = 0.5
+    k = 1
+    alpha = 0.05
+    failure = 0.05
     stated = math.ceil(c**2 / (2 * alpha**2 * k**2) * math.log(2 / failure))
     for m in (stated, 4 * stated):
         # The mean of m signs times c / k: 2 B / m - 1 of a binomial B.
@@ -261,7 +266,10 @@ def L2():
 
 def L3():
     """What one sampled coalition moves where m_k is far below 1."""
-    c, k, n, m = 0.1, 99, 100, 0.0017
+    c = 0.1
+    k = 99
+    n = 100
+    m = 0.0017
     moved = 2 * c / k / (n * m)
     yield (
         f"c = {c}, k = {k}, n = {n}, m_k = {m}: one coalition moves a value by up to "
@@ -271,7 +279,8 @@ def L3():
 
 def L4():
     """The ratio of two numbers of coalitions, and a sum of 1 / k."""
-    n, k = 100, 50
+    n = 100
+    k = 50
     ratio = math.comb(n - 1, k - 1) / math.comb(n - 1, k)
     yield f"C(n-1, k-1) / C(n-1, k) at n = {n}, k = {k}: {ratio:g}, stated {k / n:g}"
     yield (
@@ -283,7 +292,10 @@ def L4():
 def L5():
     """The scale of Appendix D at the paper's setting, with its probability and with 1
     at most."""
-    n, bound, alpha, failure = 100, 0.5, 0.05, 0.05
+    n = 100
+    bound = 0.5
+    alpha = 0.05
+    failure = 0.05
     p = bound**2 * math.log(n) / (2 * alpha**2 * n) * math.log(2 * n / failure)
     scales = [
         published_scale(n, 1.0, bound=bound, clamp=clamp) for clamp in (False, True)
@@ -312,7 +324,8 @@ def L6():
     with_row, without, replaced = (
         np.mean(x) for x in ([*rest, 1.0], rest, [*rest, -1.0])
     )
-    left_out, other = abs(with_row - without), abs(with_row - replaced)
+    left_out = abs(with_row - without)
+    other = abs(with_row - replaced)
     yield (
         f"a mean of {k}: {left_out:.3f} if a number is left out, {other:.3f} if it "
         f"is replaced"
@@ -323,7 +336,8 @@ def L7():
     """One informative row among k, replaced: change of a loss, at C = 1 and at C = 1 /
     k."""
     for k in (5, 20, 100):
-        X, y = np.zeros((k, 1)), np.arange(k) % 2
+        X = np.zeros((k, 1))
+        y = np.arange(k) % 2
         X[0], changes = 1.0, []
         for C in (1.0, 1 / k):
             w = [
@@ -409,10 +423,9 @@ def G3():
 def G4():
     """Best weight of the newest of t releases by search, and by the formula with S(t)(S
     + s)."""
-    noise, spread = (
-        4.0,
-        1.0,
-    )  # variances S of the noise and s of a gradient over permutations
+    # variances S of the noise and s of a gradient over permutations
+    noise = 4.0
+    spread = 1.0
     for t in (2, 5, 20):
         grid = np.linspace(0, 1, 100_001)
         # Error of (1 - w) mean(t - 1 others) + w newest, as an estimate of the newest
@@ -468,7 +481,8 @@ def S2():
 
 def S3():
     """The number of rows is part of a release, without noise."""
-    X, y = np.full((200, 1), 0.5), np.full(200, 0.1)
+    X = np.full((200, 1), 0.5)
+    y = np.full(200, 0.1)
     counts = [GramRelease().fit(X[:n], y[:n]).release_.n_samples for n in (200, 199)]
     yield (
         f"numbers of rows in the releases of 200 and of 199 rows: {counts[0]} and "
@@ -517,7 +531,8 @@ def P1():
         yield f"stated {epsilon:g}, {n} rows, R = {radius}: mean at least {true:.2f}"
 
     # A row of norm R or 0: the sum of squares moves by R^2, and is nearly normal.
-    n, radius = 1000, 8
+    n = 1000
+    radius = 8
     scale = noise(n, radius)
     deviation = math.sqrt(2 * n * scale**4 + 4 * scale**2 * radius**2)
     true = epsilon_from_mu(radius**2 / deviation, DELTA)
@@ -526,7 +541,9 @@ def P1():
 
 def P2():
     """The largest change of a covariance by search: n times it over R^2."""
-    rng, n, largest = np.random.default_rng(0), 20, 0.0
+    rng = np.random.default_rng(0)
+    n = 20
+    largest = 0.0
     for trial in range(4000):
         rest = rng.normal(size=(n - 1, 2))
         rest *= rng.random() / np.linalg.norm(rest, axis=1).max()
@@ -548,7 +565,9 @@ def P2():
 def P3():
     """The covariance of rows with noise, from which the variance of the noise must be
     taken."""
-    rng, n, scale = np.random.default_rng(0), 100_000, 0.5
+    rng = np.random.default_rng(0)
+    n = 100_000
+    scale = 0.5
     X = rng.normal(size=(n, 2)) * [1.0, 0.5]
     for name, rows in (
         ("rows", X),

@@ -115,10 +115,8 @@ PEER_CASES = [
     Case("breast_cancer", "tree", "banzhaf", n=100, fits=2000, reference=20_000),
 ]
 # The cases of the other tables: other data sets.
-SETS, REGRESSIONS = (
-    ("covertype", "cpu", "wind"),
-    ("friedman1", "friedman2", "friedman3"),
-)
+SETS = ("covertype", "cpu", "wind")
+REGRESSIONS = ("friedman1", "friedman2", "friedman3")
 OWN_CASES = [
     *(
         Case("covertype", model, n=100, fits=4000)
@@ -149,7 +147,8 @@ def load(folder, name, n, seed=0):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     else:
         with np.load(Path(folder) / f"{name}.npz") as file:
-            X, y = file["X"].astype(float), file["y"]
+            X = file["X"].astype(float)
+            y = file["y"]
             X = X[:, ~file["is_cat"]] if "is_cat" in file else X
     y = (
         (y - y.mean()) / y.std()
@@ -157,7 +156,8 @@ def load(folder, name, n, seed=0):
         else np.unique(y, return_inverse=True)[1]
     )
     order = rng.permutation(len(y))[: n + N_VAL]
-    X, y = X[order], y[order]
+    X = X[order]
+    y = y[order]
     spread = X[:n].std(axis=0)
     X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1)
     train = y[:n].copy()
@@ -171,7 +171,8 @@ class Store:
     """Results by name, kept in a file."""
 
     def __init__(self, path):
-        self.path, self.results = None if path is None else Path(path), {}
+        self.path = None if path is None else Path(path)
+        self.results = {}
         self.read()
 
     def read(self):
@@ -304,7 +305,8 @@ def print_time(results):
         "fit, plain"
     )
     for case, fits in results.items():
-        auto, plain = fits["auto"], fits["False"]
+        auto = fits["auto"]
+        plain = fits["False"]
         slower = np.median(auto["seconds"] / plain["seconds"])
         error = dispersion(auto) / dispersion(plain)
         each = 1e6 * np.median(plain["seconds"]) / case.fits
@@ -372,7 +374,8 @@ def best_of_shapiq(squares):
 
 def add_peers(store, case, rows, shapiq, replicates, wanted=None):
     """The values of the other estimators, or of those of shapiq."""
-    game, q = played(case, rows), size_weights(case.semivalue, case.n)
+    game = played(case, rows)
+    q = size_weights(case.semivalue, case.n)
 
     def values(peer, seed):
         start = process_time()
@@ -391,7 +394,8 @@ def title(name, shapiq):
 def squared_errors(store, case, name, reference):
     """Mean squared errors of the replicates; the error of the reference is taken
     off."""
-    exact, error = np.array(reference["values"]), np.array(reference["errors"])
+    exact = np.array(reference["values"])
+    error = np.array(reference["errors"])
     start = f"peer/{case}/{name}/"
     found = [
         fit["values"] for key, fit in store.results.items() if key.startswith(start)
@@ -449,7 +453,8 @@ def print_peers(store, cases, args):
             print(f"  best of shapiq: {best}")
             squares["best of shapiq"] = squares[best]
         for ours in ("True", "auto") if "True" in squares else ():
-            base, line = squares[ours], []
+            base = squares[ours]
+            line = []
             for name, x in squares.items():
                 if name != ours:
                     ratio = np.sqrt(max(x.mean(), 0) / base.mean())

@@ -25,7 +25,8 @@ def subsets(rng, sizes, n):
 def fit_efficient(masks, gains, gain, weights=1.0):
     """Least squares of gains on membership, with coefficients that sum to the gain of
     all."""
-    n, sizes = masks.shape[1], masks.sum(axis=1)
+    n = masks.shape[1]
+    sizes = masks.sum(axis=1)
     root = np.sqrt(weights) * np.ones(len(masks))
     left = (masks - sizes[:, None] / n) * root[:, None]
     right = (gains - gain * sizes / n) * root
@@ -43,7 +44,8 @@ def kernel_regression(game, q, m, rng):
     Sizes have the probabilities of the Shapley kernel, ~ 1 / (s (n - s)): rows count
     equally.
     """
-    n, size = len(q), np.arange(1, len(q))
+    n = len(q)
+    size = np.arange(1, len(q))
     weights = 1 / (size * (n - size))
     sizes = rng.choice(size, (m - 1) // 2, p=weights / weights.sum())
     masks = subsets(rng, sizes, n)
@@ -73,11 +75,13 @@ def leverage_regression(game, q, m, rng):
     that no coalition is drawn twice (equation 12), and a pair is a coalition and its
     complement.
     """
-    n, pairs = len(q), (m - 2) // 2
+    n = len(q)
+    pairs = (m - 2) // 2
     size = np.arange(1, n // 2 + 1)
     number = np.array([comb(n, s) / (1 + (2 * s == n)) for s in size])  # of pairs
     share = np.where(2 * size == n, 0.5, 1.0)
-    low, high = 0.0, float(m)
+    low = 0.0
+    high = float(m)
     for _ in range(200):
         most = (low + high) / 2
         low, high = (
@@ -107,16 +111,20 @@ def one_sample_fits_all(game, q, m, rng):
     proportion to ``sqrt(q[s-1]^2 / s + q[s]^2 / (n - s))``, for the Shapley value as in
     OFA-A. A player that is in no coalition of a size gets the mean of that size.
     """
-    n, one = len(q), np.eye(len(q), dtype=bool)
+    n = len(q)
+    one = np.eye(len(q), dtype=bool)
     size = np.arange(2, n - 1)
     weights = np.sqrt(q[size - 1] ** 2 / size + q[size] ** 2 / (n - size))
     sizes = rng.choice(size, m - 2 * n - 1, p=weights / weights.sum())
     masks = subsets(rng, sizes, n)
-    gains, single, without = game(masks), game(one), game(~one)
+    gains = game(masks)
+    single = game(one)
+    without = game(~one)
     # Means of the coalitions of each size, with and without every player.
     inside, outside = np.zeros((2, n + 1, n))
     for s in np.unique(sizes):
-        rows, u = masks[sizes == s].astype(float), gains[sizes == s]
+        rows = masks[sizes == s].astype(float)
+        u = gains[sizes == s]
         for means, member in ((inside, rows), (outside, 1 - rows)):
             seen = member.sum(axis=0)
             means[s] = np.where(seen > 0, u @ member / np.maximum(seen, 1), u.mean())
@@ -134,7 +142,9 @@ def regression_adjusted(game, q, m, rng, folds=10):
     Values of a linear fit to the other folds, plus estimates from its residuals in the
     fold, each residual weighted by the semivalue over the probability of its coalition.
     """
-    n, half, gain = len(q), (m - 1) // 2, gain_of_all(game, len(q))
+    n = len(q)
+    half = (m - 1) // 2
+    gain = gain_of_all(game, len(q))
     banzhaf = not np.allclose(q, 1 / n)
     if banzhaf:
         masks = rng.random((half, n)) < 0.5
@@ -145,20 +155,20 @@ def regression_adjusted(game, q, m, rng, folds=10):
         coalitions = np.concatenate([masks, ~masks])
         sizes = coalitions.sum(axis=1)[:, None]
         signs = np.where(coalitions, 1 / sizes, -1 / (n - sizes)) * (n - 1)
-    gains, fold = game(coalitions), np.tile(rng.permutation(half) % folds, 2)
+    gains = game(coalitions)
+    fold = np.tile(rng.permutation(half) % folds, 2)
     values = np.zeros(n)
     for f in range(folds):
-        train, test = fold != f, fold == f
+        train = fold != f
+        test = fold == f
         if banzhaf:
             slopes = fit_banzhaf(coalitions[train], gains[train])
             constant = gains[train].mean() - slopes.sum() / 2
         else:
             s = coalitions[train].sum(axis=1)
             weights = 1 / (s * (n - s))
-            slopes, constant = (
-                fit_efficient(coalitions[train], gains[train], gain, weights),
-                0.0,
-            )
+            slopes = fit_efficient(coalitions[train], gains[train], gain, weights)
+            constant = 0.0
         residual = gains[test] - coalitions[test] @ slopes - constant
         values += (slopes + residual @ signs[test] / test.sum()) / folds
     return values

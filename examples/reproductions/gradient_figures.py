@@ -59,7 +59,8 @@ def release_closeness(
     shape = n_parties, n_parameters
     direction = rng.normal(size=shape)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    past, found = np.zeros(shape), np.empty((2, n_permutations))
+    past = np.zeros(shape)
+    found = np.empty((2, n_permutations))
     for t, weight in enumerate(weights):
         clean = direction + gradient_sd * rng.normal(size=shape)
         clean /= np.maximum(np.linalg.norm(clean, axis=1, keepdims=True), 1.0)
@@ -138,7 +139,8 @@ def plot_uncertainty(ax, curves, what="uncertainty"):
         ax.plot(
             curves.n_permutations, numbers.mean(axis=0), "o-", color=color, label=name
         )
-        low, high = numbers.min(axis=0), numbers.max(axis=0)
+        low = numbers.min(axis=0)
+        high = numbers.max(axis=0)
         ax.fill_between(curves.n_permutations, low, high, color=color, alpha=0.2, lw=0)
     ax.set(xlabel="permutations, each with a release")
     if what == "uncertainty":

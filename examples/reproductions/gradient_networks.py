@@ -58,7 +58,8 @@ class Source:
         others = others[np.isin(y[others], y[rows])][:n_val]
         mean = X[others].mean(axis=0) if name in IMAGES else 0.0
         if name in IMAGES and self.networks == "linear":
-            X, mean = _pooled(X), _pooled(mean[None])[0]
+            X = _pooled(X)
+            mean = _pooled(mean[None])[0]
         return X[rows] - mean, y[rows], X[others] - mean, y[others]
 
     def network(self, name):
@@ -116,12 +117,14 @@ def _pooled(images):
 def _read(folder, name):
     if folder is None:
         bunch = fetch_openml(OPENML[name], as_frame=False)
-        X, y = bunch.data, bunch.target
+        X = bunch.data
+        y = bunch.target
         if name == "cifar10":  # a channel after the other
             X = X.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     else:
         with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-            X, y = arrays["X"], arrays["y"]
+            X = arrays["X"]
+            y = arrays["y"]
     y = np.unique(y, return_inverse=True)[1]
     if name not in IMAGES:
         return X.astype(np.float64), y
@@ -149,7 +152,8 @@ def _pretrained(given, name):
     else:
         found = torch.load(given.weights, map_location="cpu", weights_only=True)
         network[:-1].load_state_dict(_renamed(found, BLOCKS[name]))
-    body, tail = network[:-4].eval().to(given.device), network[-4:].eval().cpu()
+    body = network[:-4].eval().to(given.device)
+    tail = network[-4:].eval().cpu()
     tail[-1].reset_parameters()  # as behind a body that was trained for other classes
     for part in tail.modules():
         if isinstance(
@@ -220,7 +224,8 @@ def _train(network, X, y, epochs, device):
 
     network.train().to(device)
     rng = np.random.default_rng(0)
-    X, y = torch.from_numpy(X).to(device), torch.from_numpy(y).to(device)
+    X = torch.from_numpy(X).to(device)
+    y = torch.from_numpy(y).to(device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.05)
     n_steps = epochs * (len(y) // 128)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=n_steps)

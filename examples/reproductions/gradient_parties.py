@@ -96,10 +96,13 @@ def lost_to_privacy(scores, names):
 def print_sets(args):
     """Table 3, top: published differences of AUROC to no privacy; ours with the
     guarantee."""
-    given, rows = source(args), []
+    given = source(args)
+    rows = []
     sizes = PAPER if args.networks == "paper" else SMALL
     for name, (n, size, k) in [(one, case) for one in args.sets for case in sizes[one]]:
-        n, size, k = args.parties or n, args.size or size, args.permutations or k
+        n = args.parties or n
+        size = args.size or size
+        k = args.permutations or k
         epsilon = 10.0 if name == "resnet34" else EPSILON
         scores = {}
         for seed in range(args.repeats):
@@ -144,7 +147,9 @@ def print_sets(args):
 def print_directions(args):
     """Beyond the paper: fewer coordinates, and fewer releases, at the same
     guarantee."""
-    counts, permutations, sizes = (None, 1, 2, 4, 16), (10, 30, 100, 300), (8, 32)
+    counts = (None, 1, 2, 4, 16)
+    permutations = (10, 30, 100, 300)
+    sizes = (8, 32)
     cases = [(r, clip, 100) for clip in (1.0, "auto") for r in counts]
     cases += [(r, "auto", k) for r in (None, 1) for k in permutations if k != 100]
     found = {(case, size): [] for case in cases for size in sizes}
@@ -187,7 +192,9 @@ def values_along(X, y, owner, X_val, y_val, k, rate, clip, seed, retaken):
     A plain loop for softmax regression, Y*(0.9), under `EPSILON` and `DELTA` for every
     row.
     """
-    rng, n, classes = np.random.default_rng(seed), owner.max() + 1, int(y_val.max()) + 1
+    rng = np.random.default_rng(seed)
+    n = owner.max() + 1
+    classes = int(y_val.max()) + 1
     mean, scale = column_scales(X_val)
     X, X_val = (
         np.column_stack(
@@ -195,7 +202,9 @@ def values_along(X, y, owner, X_val, y_val, k, rate, clip, seed, retaken):
         )
         for rows in (X, X_val)
     )
-    targets, targets_val, size = np.eye(classes)[y], np.eye(classes)[y_val], len(X) // n
+    targets = np.eye(classes)[y]
+    targets_val = np.eye(classes)[y_val]
+    size = len(X) // n
 
     def utility(theta):
         return (log_softmax(X_val @ theta, axis=1) * targets_val).sum(axis=1).mean()
@@ -205,9 +214,13 @@ def values_along(X, y, owner, X_val, y_val, k, rate, clip, seed, retaken):
         return found / np.linalg.norm(found)
 
     start = np.zeros((X.shape[1], classes))
-    means, values, std = np.zeros(n), np.zeros(n), CORRECT * np.sqrt(k) * clip / size
+    means = np.zeros(n)
+    values = np.zeros(n)
+    std = CORRECT * np.sqrt(k) * clip / size
     for t in range(k):
-        theta, along, counts = start, direction(start), t >= int(0.9 * k)
+        theta = start
+        along = direction(start)
+        counts = t >= int(0.9 * k)
         before = utility(theta)
         for j in rng.permutation(n):
             along = direction(theta) if retaken else along
@@ -261,18 +274,22 @@ def print_retaken(args):
 def print_federated(args):
     """Table 3, bottom: the paper has the accuracy as the utility, and 100 permutations
     a round."""
-    given, rows = source(args), []
+    given = source(args)
+    rows = []
     cases = list(itertools.product(args.sets, args.utilities, args.steps))
     for name, utility, step in cases:
         if name not in BOTTOM or (utility, step) == ("neg_loss", "sum"):
             continue
-        n, k, size = args.parties or 50, args.permutations or 50, args.size or 32
+        n = args.parties or 50
+        k = args.permutations or 50
+        size = args.size or 32
         scores = {}
         for seed in args.draws or range(args.repeats):
             X, y, owner, bad, X_val, y_val = bad_parties(given, name, n, size, seed)
             if args.networks == "linear" and name in IMAGES:
                 # Pixels from 0 to 1, so that a clip of 1 shortens gradients.
-                X, X_val = 5 * X, 5 * X_val
+                X = 5 * X
+                X_val = 5 * X_val
             make = partial(
                 FederatedSemivalueValuer,
                 given.network(name),

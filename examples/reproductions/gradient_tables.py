@@ -67,7 +67,8 @@ from skvalue.privacy import (
 )
 from skvalue.semivalues import size_weights
 
-EPSILON, DELTA = 1.0, 5e-5
+EPSILON = 1.0
+DELTA = 5e-5
 CORRECT = 2 / mu_from_epsilon(EPSILON, DELTA)
 # Standard deviation of the noise on the mean of all releases, and the bound of
 # clipping.
@@ -145,7 +146,8 @@ class SeededNoise:
     deviation."""
 
     def __init__(self, scale, seed):
-        self.scale, self.rng = scale, np.random.default_rng(seed)
+        self.scale = scale
+        self.rng = np.random.default_rng(seed)
 
     def __call__(self, shape, _stream):
         return self.scale * self.rng.standard_normal(shape)
@@ -190,7 +192,8 @@ def all_values(model, k, rate, seed, total=None, noise="iid", burn_ins=BURN_INS)
 
 def print_rows(args):
     """Tables 2 and 6."""
-    given, rate = source(args), 0.05
+    given = source(args)
+    rate = 0.05
     for name in args.sets:
         n, k, n_val = (800, 1000, 200) if name == "covertype" else (800, 100, 100)
         k = args.permutations or k
@@ -269,7 +272,11 @@ def described(name, level, k):
 
 def print_noise(args):
     """The noise that the published figures of MNIST take."""
-    given, n, n_val, k, rate = source(args), 800, 100, 40, 0.05
+    given = source(args)
+    n = 800
+    n_val = 100
+    k = 40
+    rate = 0.05
     found = {}
     for seed in range(args.repeats):
         X, y, X_val, y_val = given.draw("mnist", n, n_val, seed)
@@ -355,10 +362,13 @@ def print_accounting(args):
 
 def print_sweeps(args):
     """AUROC against the burn-in, for both utilities and three epsilons."""
-    given, rate, k = source(args), 0.05, args.permutations or 200
+    given = source(args)
+    rate = 0.05
+    k = args.permutations or 200
     sweep = (0.0, 0.3, 0.6, 0.9)
     for name, utility in itertools.product(args.sets, ("neg_loss", "accuracy")):
-        n, n_val = 800, 200 if name == "covertype" else 100
+        n = 800
+        n_val = 200 if name == "covertype" else 100
         found = {}
         for seed in range(args.repeats):
             X, y, X_val, y_val = given.draw(name, n, n_val, seed)
@@ -417,23 +427,23 @@ def print_sweeps(args):
 def print_selection(args):
     """Accuracy (diabetes) or mean absolute error (California housing) without the best
     rows."""
-    given, fractions = source(args), (0.1, 0.2, 0.3, 0.4, 0.5)
+    given = source(args)
+    fractions = (0.1, 0.2, 0.3, 0.4, 0.5)
     for task, counts in (("classes", (50, 200, 1000)), ("targets", (60, 120, 240))):
         found = {}
         for seed in range(args.repeats):
             if task == "classes":
                 X, y = two_class("diabetes")
                 split = train_test_split(X, y, train_size=400, random_state=seed)
-                multiplier, base = (
-                    LEVELS["covertype"]["implied"][0],
-                    LogisticRegression(),
-                )
+                multiplier = LEVELS["covertype"]["implied"][0]
+                base = LogisticRegression()
             else:
                 X, y = given.load("california_housing", target=True)
                 split = train_test_split(
                     X, y, train_size=400, test_size=1000, random_state=seed
                 )
-                multiplier, base = LEVELS["covertype"]["implied"][0], LinearRegression()
+                multiplier = LEVELS["covertype"]["implied"][0]
+                base = LinearRegression()
             X, X_val, y, y_val = split
             make = partial(
                 GradientSemivalueValuer,
@@ -514,7 +524,8 @@ def two_class(name, given=None):
     classes."""
     if name == "covertype":
         X, y = given.load(name)
-        X, y = X[y < 2][:2000], y[y < 2][:2000]
+        X = X[y < 2][:2000]
+        y = y[y < 2][:2000]
         return (X - X.mean(0)) / np.maximum(X.std(0), 0.02), y
     X, y = (load_diabetes if name == "diabetes" else load_breast_cancer)(
         return_X_y=True
@@ -625,9 +636,11 @@ def print_errors(args):
     """Stated errors against the variance over redrawn noise, which the paper does not
     have."""
     X, y = two_class("diabetes")
-    data, points = (X[:60], y[:60]), {"X_val": X[60:], "y_val": y[60:]}
+    data = (X[:60], y[:60])
+    points = {"X_val": X[60:], "y_val": y[60:]}
     warnings.simplefilter("ignore", SeededNoiseWarning)
-    n_fits, rows = 200, []
+    n_fits = 200
+    rows = []
     for name, noise, burn_in in (
         ("i.i.d.", "iid", 0),
         ("X*", "correlated", 0),
@@ -681,7 +694,8 @@ def print_errors(args):
 def stated_by_permutations(valuer, X, y, X_val, y_val):
     """Mean of the paper's s_j^2: the variance over permutations, divided by their
     number."""
-    n, k = len(y), valuer.n_permutations
+    n = len(y)
+    k = valuer.n_permutations
     mean, scale = column_scales(X_val)
     scale = scale * np.sqrt(X.shape[1])
     model = LinearGradientModel(

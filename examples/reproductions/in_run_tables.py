@@ -48,7 +48,8 @@ def load(name, folder):
         X = np.column_stack([X.drop(columns=texts).to_numpy(float), coded])
     else:
         with np.load(Path(folder) / f"{name}.npz") as arrays:
-            X, y = arrays["X"], arrays["y"]
+            X = arrays["X"]
+            y = arrays["y"]
             X = X.reshape(len(X), -1).astype(float)
             if "is_cat" in arrays:
                 some = arrays["is_cat"].astype(bool)
@@ -65,7 +66,8 @@ def draw(X, y, n, flipped, seed):
     X, y, X_val, y_val = X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
     y, wrong = flip_labels(y, flipped, random_state=seed)
     both = np.intersect1d(y, y_val)
-    rows, points = np.isin(y, both), np.isin(y_val, both)
+    rows = np.isin(y, both)
+    points = np.isin(y_val, both)
     return X[rows], y[rows], wrong[rows], X_val[points], y_val[points]
 
 

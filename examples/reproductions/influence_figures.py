@@ -83,7 +83,8 @@ def one_step(estimator, X, y, X_val, y_val):
         model.curvature(),
         model.weights,
     )
-    points, weights = model.design(X_val), np.full(len(y_val), 1 / len(y_val))
+    points = model.design(X_val)
+    weights = np.full(len(y_val), 1 / len(y_val))
 
     def utility(theta):
         return evaluate("neg_loss", model, points @ theta, y_val, weights)[1]
@@ -132,7 +133,8 @@ def print_times(n):
         if is_sparse:
             X, points["X_val"] = sparse.csr_array(X), sparse.csr_array(points["X_val"])
         scoring = "neg_log_loss" if isinstance(estimator, LogisticRegression) else None
-        values, seconds = [], []
+        values = []
+        seconds = []
         for method in ("refit", "newton"):
             valuer = LeaveOneOutValuer(estimator, method=method, scoring=scoring)
             for _ in range(2):  # the first fit compiles

@@ -54,9 +54,11 @@ def draw(name, seed, n_points=N_POINTS):
     X = StandardScaler().fit_transform(X)
     n_points = min(n_points, len(y) // 3)
     order = rng.permutation(len(y))[: MAX_ROWS + n_points]
-    X, y = X[order], y[order]
+    X = X[order]
+    y = y[order]
     points = {"X_val": X[:n_points], "y_val": y[:n_points]}
-    X, y = X[n_points:], y[n_points:]
+    X = X[n_points:]
+    y = y[n_points:]
     n_classes = len(np.unique(y))
     is_wrong = rng.random(len(y)) < 0.2
     wrong = (y + rng.integers(1, n_classes, size=len(y))) % n_classes

@@ -24,7 +24,11 @@ from sklearn.preprocessing import scale
 
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
 
-N, N_VAL, BUDGET, REFERENCE, SEEDS = 100, 500, 4000, 200_000, 5
+N = 100
+N_VAL = 500
+BUDGET = 4000
+REFERENCE = 200_000
+SEEDS = 5
 METHODS = {
     "Data Shapley, stratified": lambda **p: DataShapleyValuer(
         sampler="stratified", **p
@@ -36,7 +40,8 @@ METHODS = {
 
 def rows_of(folder, n, seed=0):
     with np.load(Path(folder) / "phoneme.npz") as file:
-        X, y = scale(file["X"].astype(float)), file["y"]
+        X = scale(file["X"].astype(float))
+        y = file["y"]
     order = np.random.default_rng(seed).permutation(len(X))[: n + N_VAL]
     return X[order[:n]], y[order[:n]], dict(X_val=X[order[n:]], y_val=y[order[n:]])
 
@@ -49,7 +54,8 @@ class Counted:
     def __enter__(self):
         from skvalue.games import ModelGame
 
-        self.game, self.utility = ModelGame, ModelGame.utility
+        self.game = ModelGame
+        self.utility = ModelGame.utility
 
         def utility(game, masks):
             self.rows += int(np.sum(masks))
@@ -65,7 +71,9 @@ class Counted:
 def measure(make, X, y, points, exact, budget, seeds):
     """Root mean squared error, rows and seconds of CPU time of a fit, means over
     seeds."""
-    squares, rows, seconds = [], [], []
+    squares = []
+    rows = []
+    seconds = []
     for seed in range(seeds):
         with Counted() as counted:
             start = process_time()

@@ -58,13 +58,16 @@ from skvalue.samplers import distinct_subsets
 SETS = ["adult", "diabetes", "synthetic"]
 FILES = {"adult": "adult.npz", "diabetes": "pima.npz"}
 PUBLISHED = {"adult": 0.61, "diabetes": 0.89}
-N, ACCURACY, FAILURE, C, RUNS = 100, 0.05, 0.05, 0.5, 5
+N = 100
+ACCURACY = 0.05
+FAILURE = 0.05
+C = 0.5
+RUNS = 5
 FRACTIONS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5]
-LAYERS, DELTA = 3, 1e-5
-VALUES, NOISES = (
-    ("mean", "sum"),
-    tuple(product(("Theorem 3.5", "Appendix D"), (False, True))),
-)
+LAYERS = 3
+DELTA = 1e-5
+VALUES = ("mean", "sum")
+NOISES = tuple(product(("Theorem 3.5", "Appendix D"), (False, True)))
 LITERAL = "mean", ("Appendix D", False), "data", 1
 NEAREST = "sum", ("Appendix D", True), "data", RUNS
 
@@ -73,9 +76,12 @@ def load(name, folder, rng):
     """Features in (0, 1), labels, and what public knowledge says of the features'
     means."""
     if name == "synthetic":
-        X, dims = rng.standard_normal((2000, 50)), rng.choice(50, 5, replace=False)
+        X = rng.standard_normal((2000, 50))
+        dims = rng.choice(50, 5, replace=False)
         score = X[:, dims] @ rng.standard_normal(5)
-        score, steepness, reached = score / score.std(), 1.0, 0.0
+        score = score / score.std()
+        steepness = 1.0
+        reached = 0.0
         while reached < 0.7:
             y = (rng.random(2000) < 1 / (1 + np.exp(-steepness * score))).astype(int)
             reached = LogisticRegression().fit(X[:N], y[:N]).score(X[N:], y[N:])
@@ -84,7 +90,9 @@ def load(name, folder, rng):
     if folder is not None:
         with np.load(Path(folder) / FILES[name]) as file:
             arrays = dict(file)
-        X, y, categories = arrays["X"].astype(np.float64), arrays["y"], []
+        X = arrays["X"].astype(np.float64)
+        y = arrays["y"]
+        categories = []
         if name == "adult":
             assert len(json.loads(str(arrays["categories"]))) == arrays["is_cat"].sum()
             categories = [column.astype(int) for column in X[:, arrays["is_cat"]].T]
@@ -116,7 +124,8 @@ def load(name, folder, rng):
 def problem(name, folder, seed):
     rng = np.random.default_rng(seed)
     X, y, centre = load(name, folder, rng)
-    order, held_out = rng.permutation(len(X)), 300 if name == "diabetes" else 500
+    order = rng.permutation(len(X))
+    held_out = 300 if name == "diabetes" else 500
     parts = np.split(order[: N + 2 * held_out], [N, N + held_out])
     (X, y), (X_val, y_val), (X_test, y_test) = ((X[part], y[part]) for part in parts)
     return X, y, dict(X_val=X_val, y_val=y_val), (X_test, y_test), centre
@@ -130,7 +139,8 @@ def algorithm_1(X, y, points, scoring, seed):
         LogisticRegression(), X, y, *points.values(), scoring=scoring, random_state=0
     )
     guessing = -math.log(2) if scoring else max(y_val.mean(), 1 - y_val.mean())
-    rng, values = np.random.default_rng(seed), np.zeros((2, N))
+    rng = np.random.default_rng(seed)
+    values = np.zeros((2, N))
     for k in range(1, N):
         wanted = C**2 / (2 * ACCURACY**2 * k**2) * math.log(2 * N / FAILURE)
         count = min(wanted, math.comb(N - 1, k))
@@ -334,7 +344,8 @@ def print_readings(found, sets, n_nearest):
     gap = {
         key: sum(abs(row[i] - rho) for i, rho in known) for key, row in means.items()
     }
-    literal, nearest = ("loss", "kept", *LITERAL), ("loss", "kept", *NEAREST)
+    literal = ("loss", "kept", *LITERAL)
+    nearest = ("loss", "kept", *NEAREST)
     path = [
         literal,
         (*literal[:3], ("Appendix D", True), *literal[4:]),
@@ -394,12 +405,15 @@ def main():
                 f"--data must hold {FILES[name]} for {name}. Got {args.data!r}."
             )
     warnings.simplefilter("ignore")
-    of_readings, of_proofs = {}, {}
+    of_readings = {}
+    of_proofs = {}
     for name in args.sets:
-        found, lowest = {}, []
+        found = {}
+        lowest = []
         for seed in range(args.seeds):
             X, y, points, test, centre = problem(name, args.data, seed)
-            rng, kappa = np.random.default_rng(seed), np.linalg.norm(X, axis=1).max()
+            rng = np.random.default_rng(seed)
+            kappa = np.linalg.norm(X, axis=1).max()
             values = values_without_noise(X, y, points, seed)
             algorithm = values["Algorithm 1"]
             of_all = {

@@ -32,7 +32,8 @@ from scipy.stats import spearmanr
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
 
 SETS = {"adult": (800, 800), "diabetes": (468, 300), "synthetic": (800, 800)}
-PENALTIES, DEPTHS = (1.0, 0.1, 0.01), (3, 10)
+PENALTIES = (1.0, 0.1, 0.01)
+DEPTHS = (3, 10)
 
 
 def problem(name, folder, n, n_val, seed=0):
@@ -40,7 +41,8 @@ def problem(name, folder, n, n_val, seed=0):
     rng = np.random.default_rng(seed)
     X, y, centre = layered_figures.load(name, folder, rng)
     order = rng.permutation(len(X))[: n + n_val]
-    X, y = X[order] - centre, y[order]
+    X = X[order] - centre
+    y = y[order]
     return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
 
 
@@ -55,7 +57,9 @@ def releases(X, y, points, l2, n_layers, n_draws, rng):
     exact = LayeredShapleyValuer(**game, max_evaluations=100 * len(X)).fit(
         X, y, **points
     )
-    values, free, predicted = exact.values_, private.baseline_, private.prediction()
+    values = exact.values_
+    free = private.baseline_
+    predicted = private.prediction()
     noisy = values + rng.laplace(0, private.noise_scale_, (n_draws, len(X)))
     shrunk = predicted + private.shrinkage_ * (noisy - predicted)
     return values, free, predicted, noisy, shrunk, private
@@ -94,7 +98,8 @@ def print_cells(names, folder, n_draws):
         f"{'set':10}{'l2':>6}{'K':>4}{head}   | layer 0{head}   weight   better by "
         f"(errors)"
     )
-    worst, better = np.inf, 0
+    worst = np.inf
+    better = 0
     for name in names:
         X, y, points = problem(name, folder, *SETS[name])
         for l2, depth in product(PENALTIES, DEPTHS):
@@ -106,7 +111,8 @@ def print_cells(names, folder, n_draws):
                 f"|{means[0, 1]:8.3f}{rho}{fit.shrinkage_:9.2f}"
                 f"{gains[0]:11.1f} {gains[1]:8.1f}"
             )
-            worst, better = min(worst, *gains), better + (gains.min() > 2)
+            worst = min(worst, *gains)
+            better += gains.min() > 2
     print(
         f"Worst: {worst:.1f} standard errors; better by more than two in both: "
         f"{better} cells"

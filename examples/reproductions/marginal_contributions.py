@@ -83,7 +83,8 @@ def load(folder, name, n, jitter=0.0):
         )
     else:
         with np.load(Path(folder) / f"{name}.npz") as file:
-            X, y = file["X"].astype(float), file["y"]
+            X = file["X"].astype(float)
+            y = file["y"]
     regression = name == "california_housing"
     y = (y - y.mean()) / y.std() if regression else (y == np.unique(y)[-1]).astype(int)
     order = rng.permutation(len(y))
@@ -93,7 +94,8 @@ def load(folder, name, n, jitter=0.0):
         rows = rng.choice(order[N_VAL:], n)
     spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     X = (X - X.mean(axis=0)) / spread
-    X_train, y_train = X[rows] + jitter * rng.normal(size=(n, X.shape[1])), y[rows]
+    X_train = X[rows] + jitter * rng.normal(size=(n, X.shape[1]))
+    y_train = y[rows]
     if not regression:
         y_train = np.where(rng.random(n) < 0.1, 1 - y_train, y_train)
     return X_train, y_train, X[points], y[points]
@@ -160,7 +162,8 @@ def large(folder, n, blocks):
 def pydvl_fit(python, rows, seed, permutations, limit):
     """Values and CPU seconds of pyDVL, of a process of its own; None past the limit."""
     with tempfile.TemporaryDirectory() as folder:
-        problem, result = Path(folder) / "problem.npz", Path(folder) / "result.npz"
+        problem = Path(folder) / "problem.npz"
+        result = Path(folder) / "result.npz"
         np.savez(problem, **dict(zip(("X", "y", "X_val", "y_val"), rows)))
         command = [
             python,
@@ -184,7 +187,8 @@ def pydvl_fit(python, rows, seed, permutations, limit):
 
 def point(rows, sampler, budget, args):
     """CPU seconds of a fit and its error, from two seeds; None past the limit."""
-    n, found = len(rows[0]), []
+    n = len(rows[0])
+    found = []
     for seed in range(2):
         if sampler == "pyDVL":
             fitted = pydvl_fit(args.pydvl, rows, seed, budget, args.limit)

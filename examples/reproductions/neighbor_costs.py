@@ -123,7 +123,8 @@ def print_leave_one_out(folder, sets, n, cleanlab, rounds):
         for method, some in times.items():
             cpu, wall = np.median(some, axis=0)
             ratios = some / times["skvalue"]
-            low, high = ratios[:, 0].min(), ratios[:, 0].max()
+            low = ratios[:, 0].min()
+            high = ratios[:, 0].max()
             print(
                 f"{name}, {len(X)}, {X.shape[1]}: {method:16} {cpu:.2f} {wall:.2f} "
                 f"{np.median(ratios[:, 0]):.2f} [{low:.2f}, {high:.2f}] "

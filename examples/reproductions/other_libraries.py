@@ -55,7 +55,8 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 NAMES = np.array(["ant", "bee", "cat"])
-NEIGHBOURS, RADIUS = [1, 3, 10, 20], 1.5
+NEIGHBOURS = [1, 3, 10, 20]
+RADIUS = 1.5
 WANTED = ["clone", "Pipeline", "GridSearchCV", "pandas, strings", "sparse", "n_jobs"]
 
 # What may make a library's call faster.
@@ -83,7 +84,8 @@ class Notes:
 def draw(n, m, columns, seed, spread=0.0):
     """Three classes, all of which are there."""
     rng = np.random.default_rng(seed)
-    y, y_val = rng.permutation(np.arange(n) % 3), rng.integers(0, 3, m)
+    y = rng.permutation(np.arange(n) % 3)
+    y_val = rng.integers(0, 3, m)
     centres = spread * rng.normal(size=(3, columns))
     return (
         rng.normal(size=(n, columns)) + centres[y],
@@ -146,7 +148,8 @@ def print_games(libraries, args, notes):
             for seed, labels in paths
         ]
         reports = iter(libraries.answers(name, jobs))
-        cells, strings = {}, {}
+        cells = {}
+        strings = {}
         for (title, parameter), (method, kind, _) in games.items():
             codes, spelt = zip(*((next(reports), next(reports)) for _ in problems))
             if "values" in codes[0] and "error" in spelt[0]:
@@ -199,7 +202,8 @@ def missing(report, notes):
 
 
 def print_balls(libraries, args, notes):
-    exact, jobs = [], []
+    exact = []
+    jobs = []
     for n, part in [(n, part) for n in args.balls for part in (0.02, 0.5)]:
         X, y, X_val, y_val = draw(n, 5, 3, seed=0)
         X_val *= 0.3
@@ -249,7 +253,8 @@ def without_the_empty(X, y, X_val, y_val):
     The utility of no rows is 1/C in skvalue; each row that votes on a class pair takes
     a part.
     """
-    counts, n_classes = np.bincount(y), y.max() + 1
+    counts = np.bincount(y)
+    n_classes = y.max() + 1
     extra = np.zeros(len(y))
     for label in y_val:
         for other in np.delete(np.arange(n_classes), label):
@@ -262,7 +267,8 @@ def without_the_empty(X, y, X_val, y_val):
 
 def print_weights(libraries, args, notes):
     K = 5
-    jobs, problems = [], []
+    jobs = []
+    problems = []
     for n in args.weighted:
         problems.append(draw(n, 4, 4, seed=0))
         jobs.append(
@@ -274,15 +280,17 @@ def print_weights(libraries, args, notes):
                 "parameters": {"k": K},
             }
         )
-    rows, ours = [], {}
+    rows = []
+    ours = {}
     for name in libraries.pythons:
         if "weighted" not in METHODS[name]:
             continue
         for p, report in zip(problems, libraries.answers(name, jobs)):
-            n, cells = (
-                len(p[1]),
-                [missing(report, notes) if "values" not in report else "", *[""] * 3],
-            )
+            n = len(p[1])
+            cells = [
+                missing(report, notes) if "values" not in report else "",
+                *[""] * 3,
+            ]
             if "values" in report:
                 if name == "skvalue":  # the first of them
                     report["values"] = report["values"] - without_the_empty(*p)
@@ -344,7 +352,8 @@ def print_speed(libraries, args, notes):
             "K = 1": exact_knn_values(X, y, X_val, y_val, 1),
             "leave-one-out": exact_knn_values(X, y, X, y, K, itself=True),
         }
-        rows, ours = [], {}
+        rows = []
+        ours = {}
         for name in libraries.pythons:
             for title, method, parameters in contestants(name, K):
                 tried = [
@@ -476,7 +485,8 @@ def main():
     args = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
         args.results = args.results or folder
-        libraries, notes = Libraries(args), Notes()
+        libraries = Libraries(args)
+        notes = Notes()
         libraries.print_versions()
         for part in args.parts:
             PARTS[part](libraries, args, notes)

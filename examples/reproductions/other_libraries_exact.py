@@ -48,7 +48,8 @@ def enumerate_game(game, distances, y, label, n_classes, null=0.0):
     votes = np.stack(
         [members[:, y[order] == c].sum(axis=1) for c in range(n_classes)], axis=1
     )
-    hits, size = votes[:, label], votes.sum(axis=1)
+    hits = votes[:, label]
+    size = votes.sum(axis=1)
     if kind == "original":
         worth = hits / parameter
     elif kind == "majority":  # of fewer than K rows no prediction is made
@@ -91,8 +92,10 @@ def values_by_each_other(game, X, y):
 def exact_a2(n, c):
     """The sum A2 of Theorem 13 of Wang et al. (2023), for c rows in the ball, as a
     fraction."""
-    common, total = lcm(*range(1, n + 1)), 0
-    whole, outside = comb(n, c), comb(n - 1, c)
+    common = lcm(*range(1, n + 1))
+    total = 0
+    whole = comb(n, c)
+    outside = comb(n - 1, c)
     for k in range(n):
         total += (whole - outside) * (common // (k + 1))
         if k < n - 1:
@@ -103,7 +106,8 @@ def exact_a2(n, c):
 def exact_ball_values(X, y, X_val, y_val, radius):
     """Theorem 13 at every point, in whole numbers up to the mean over the points."""
     n_classes = int(y.max()) + 1
-    values, inside = np.zeros(len(y)), cdist(X_val, X) <= radius
+    values = np.zeros(len(y))
+    inside = cdist(X_val, X) <= radius
     for ball, label in zip(inside, y_val):
         c = int(ball.sum())
         if not c:

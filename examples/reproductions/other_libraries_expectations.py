@@ -19,15 +19,18 @@ from types import SimpleNamespace
 import numpy as np
 import other_libraries_worker as calls
 
-N, N_VAL = 60, 12
+N = 60
+N_VAL = 12
 COLUMNS = ["height", "weight", "age"]
 NAMES = np.array(["ant", "bee", "cat"])
 
 
 def arrays():
     rng = np.random.default_rng(0)
-    y, y_val = np.arange(N) % 3, np.arange(N_VAL) % 3
-    X, X_val = rng.normal(size=(N, 3)), rng.normal(size=(N_VAL, 3))
+    y = np.arange(N) % 3
+    y_val = np.arange(N_VAL) % 3
+    X = rng.normal(size=(N, 3))
+    X_val = rng.normal(size=(N_VAL, 3))
     X, X_val = (
         np.where(a + b[:, None] > 0.5, a + b[:, None], 0)
         for a, b in [(X, y), (X_val, y_val)]
@@ -157,7 +160,8 @@ def pydvl_jobs():
     from sklearn.linear_model import LogisticRegression
 
     p = arrays()
-    train, test = Dataset(p.X, p.y), Dataset(p.X_val, p.y_val)
+    train = Dataset(p.X, p.y)
+    test = Dataset(p.X_val, p.y_val)
 
     def values(n_jobs):
         scorer = SupervisedScorer("accuracy", test, default=0.0)

@@ -73,7 +73,8 @@ def by_pydvl(p, model):
     from torch.utils.data import DataLoader, TensorDataset
 
     layer, (rows, points) = torch_model(p, model)
-    n, loss = len(p["y"]), torch.nn.functional.binary_cross_entropy_with_logits
+    n = len(p["y"])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
 
     def work():
         influence = DirectInfluence(layer, loss, regularization=1 / (model.C * n))
@@ -124,8 +125,10 @@ def work(name, folder):
     warnings.simplefilter("ignore")
     p = dict(np.load(folder / "problem.npz"))
     model = LogisticRegression(C=float(p["C"]), fit_intercept=False)
-    model.classes_, model.coef_ = np.arange(2), p["coef"]
-    model.intercept_, model.n_features_in_ = np.zeros(1), p["X"].shape[1]
+    model.classes_ = np.arange(2)
+    model.coef_ = p["coef"]
+    model.intercept_ = np.zeros(1)
+    model.n_features_in_ = p["X"].shape[1]
     call = BY[name](p, model)
     call()
     seconds = []

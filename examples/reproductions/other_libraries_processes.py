@@ -72,9 +72,12 @@ class Libraries:
     """The libraries that are there, their versions and what they answered."""
 
     def __init__(self, args, worker=WORKER):
-        self.folder, self.limit, self.worker = Path(args.results), args.limit, worker
+        self.folder = Path(args.results)
+        self.limit = args.limit
+        self.worker = worker
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.pythons, self.versions = {}, []
+        self.pythons = {}
+        self.versions = []
         for name in args.only:
             python = args.pythons.get(name, sys.executable)
             code = (

@@ -61,7 +61,8 @@ def pydvl_knn(p, k, n_jobs=1):
     from pydvl.valuation import Dataset, KNNShapleyValuation
     from sklearn.neighbors import KNeighborsClassifier
 
-    train, test = Dataset(p.X, p.y), Dataset(p.X_val, p.y_val)
+    train = Dataset(p.X, p.y)
+    test = Dataset(p.X_val, p.y_val)
 
     def work():
         with parallel_config(n_jobs=n_jobs):

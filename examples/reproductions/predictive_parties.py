@@ -41,13 +41,15 @@ KINDS = [
     "flipped sign",
     "20 rows, ten times",
 ]
-WEIGHTS, SD = np.array([0.5, -0.3]), 0.16
+WEIGHTS = np.array([0.5, -0.3])
+SD = 0.16
 
 
 def rows_of(kind, rng, n=200):
     """Rows of a party; their targets are within [-1, 1]."""
     X = 0.39 * rng.normal(size=(n, 2))
-    signal, noise = X @ WEIGHTS, SD * rng.standard_normal(n)
+    signal = X @ WEIGHTS
+    noise = SD * rng.standard_normal(n)
     if kind == "20 rows, ten times":
         first = np.arange(n) % (n // 10)
         return X[first], np.clip((signal + noise)[first], -1, 1)
@@ -60,7 +62,8 @@ def rows_of(kind, rng, n=200):
 def scorers(epsilon):
     """Scorers by column; those that are compared with the default have fewer
     particles."""
-    few, blind = {"n_particles": 80, "min_ess": 30, "random_state": 0}, {}
+    few = {"n_particles": 80, "min_ess": 30, "random_state": 0}
+    blind = {}
     if epsilon is not None:
         blind = {
             "noise-blind": PredictiveValueScorer(

@@ -38,7 +38,8 @@ from skvalue._utils.torch_device import find_device, gains_from_bfloat16
 from skvalue.priarta import GaussianVAE, PriArTaScorer, SimCLR
 from skvalue.priarta.maps.networks import make_backbone
 
-EPSILON, DELTA = 0.8, 1e-5
+EPSILON = 0.8
+DELTA = 1e-5
 CLOSE = 0.15  # of the range of the scores
 MARKETS = {
     # Shares of classes: the buyer's, seller 2's (similar) and seller 1's (new).
@@ -225,10 +226,8 @@ def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
         train_classifier(
             network, X_buyer, y_buyer, n_epochs, device, 1e-3, mixed_precision
         )
-        before, state = (
-            accuracy(network),
-            {k: v.clone() for k, v in network.state_dict().items()},
-        )
+        before = accuracy(network)
+        state = {k: v.clone() for k, v in network.state_dict().items()}
         after = []
         for X, y in sellers:
             network.load_state_dict(state)
@@ -314,9 +313,11 @@ def run_seed(X, y, name, seed, arguments):
 
 def run_scores(buyer, sellers, seed, arguments):
     """Scores without noise and with; what holds, by setting."""
-    start, cpu = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
+    cpu = time.process_time()
     maps = train_maps(buyer[0], seed, arguments)
-    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    wall = time.perf_counter() - start
+    cpu = time.process_time() - cpu
     print(f"seed {seed}: trained in {wall:.0f} s, {cpu:.0f} s of CPU time", flush=True)
     rows = [
         maps.transform(seller[0]) for seller in sellers
@@ -386,7 +387,8 @@ def main():
     arguments = parse()
     name = "cifar10" if arguments.cifar else "mnist"
     with np.load(arguments.data / f"{name}.npz", allow_pickle=False) as file:
-        X, y = file["X"], file["y"]
+        X = file["X"]
+        y = file["y"]
 
     warnings.simplefilter(
         "ignore"

@@ -24,13 +24,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skvalue.priarta import PriArTaScorer, PrincipalComponents
 
-EPSILON, DELTA = 0.8, 1e-5
+EPSILON = 0.8
+DELTA = 1e-5
 
 
 def text_market(X, y, rng):
     """The buyer has World and Sports; Business and Science are new."""
     rows = rng.permutation(len(X))
-    test, rows = rows[:600], rows[600:]
+    test = rows[:600]
+    rows = rows[600:]
     kind = [rows[y[rows] == label] for label in range(4)]
     buyer = np.concatenate([kind[0][:300], kind[1][:300]])
     new = np.concatenate([kind[2], kind[3]])
@@ -53,11 +55,14 @@ def text_market(X, y, rng):
 def table_market(X, y, rng):
     """The buyer has people below 30; older ones are new."""
     rows = rng.permutation(len(X))
-    test, rows = rows[:4000], rows[4000:]
+    test = rows[:4000]
+    rows = rows[4000:]
     age = X[rows, 0]
     young = rows[age < 30]
-    buyer, others = young[:2000], young[2000:]
-    old, middle = rows[age >= 50], rows[(age >= 30) & (age < 40)]
+    buyer = young[:2000]
+    others = young[2000:]
+    old = rows[age >= 50]
+    middle = rows[(age >= 30) & (age < 40)]
     sellers = {
         "1 people of 50 and more": old[:2000],
         "2 people of 30 to 39": middle[:2000],
@@ -157,14 +162,17 @@ def main():
     rng = np.random.default_rng(0)
     if paths["agnews_minilm"].is_file():
         with np.load(paths["agnews_minilm"]) as file:
-            X, y = file["X"].astype(np.float64), file["y"]
+            X = file["X"].astype(np.float64)
+            y = file["y"]
         model = LogisticRegression(max_iter=1000)
         report(
             "News texts", text_market(X, y, rng), "identity", model, arguments.releases
         )
     if paths["adult"].is_file():
         with np.load(paths["adult"]) as file:
-            X, y, is_cat = file["X"].astype(np.float64), file["y"], file["is_cat"]
+            X = file["X"].astype(np.float64)
+            y = file["y"]
+            is_cat = file["is_cat"]
         model = make_pipeline(columns(is_cat), LogisticRegression(max_iter=1000))
         report(
             "People",

@@ -27,7 +27,8 @@ from skvalue.privacy import (
     epsilon_from_mu,
 )
 
-EPSILON, DELTA = 0.8, 1e-5
+EPSILON = 0.8
+DELTA = 1e-5
 SCORERS = {
     "on the moments, as they come": dict(shrink=False),
     "on the moments (default)": dict(),
@@ -74,15 +75,14 @@ def noisy_rows_score(model, buyer, X, event, excess, noise_random_state=None):
 
     What rows within the radius cannot have is cut off.
     """
-    own, radius = model.transform(buyer), model.max_norm
+    own = model.transform(buyer)
+    radius = model.max_norm
     rows = clip_rows(model.transform(X), radius)
     rows = radius * add_noise(
         rows / radius, event, noise_random_state=noise_random_state
     )
-    mean, covariance = (
-        rows.mean(axis=0),
-        np.cov(rows.T) - excess * np.eye(rows.shape[1]),
-    )
+    mean = rows.mean(axis=0)
+    covariance = np.cov(rows.T) - excess * np.eye(rows.shape[1])
     values, vectors = np.linalg.eigh(covariance)
     covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
     mean *= radius / max(radius, np.linalg.norm(mean))

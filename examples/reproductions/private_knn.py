@@ -87,7 +87,8 @@ def sampled_values(
 
     A row that ties with another stands behind it if it stands behind it in X.
     """
-    n, n_val = len(X), len(X_val)
+    n = len(X)
+    n_val = len(X_val)
     ranks_in_all = np.empty((n_val, n), dtype=np.int32)
     for v in range(0, n_val, 64):
         distances = pairwise_distances(X_val[v : v + 64], X, metric=metric)
@@ -96,7 +97,8 @@ def sampled_values(
         np.put_along_axis(ranks_in_all[v : v + 64], order, everyone, axis=1)
     ranks = np.arange(1, n + 2, dtype=float)
     steps = 1 / np.maximum(ranks * (ranks - 1), 1)
-    weights, values = np.full(n_val, 1.0 / n_val), np.empty(n)
+    weights = np.full(n_val, 1.0 / n_val)
+    values = np.empty(n)
     for i in range(n):
         seed = None if random_state is None else random_state + 1 + i
         sample = poisson_sample(n, rate, noise_random_state=seed)

@@ -49,10 +49,14 @@ from skvalue.datasets import flip_labels
 from skvalue.inspection import noisy_label_auc
 from skvalue.valuers import public_baseline
 
-DELTA, EPSILONS = 1e-5, (0.1, 0.3, 1.0, 3.0, 10.0)
+DELTA = 1e-5
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 RADIUS = 0.3  # of the balls of TKNN, in cosine distances
-N_ROWS, N_POINTS, N_PARTIES = 1000, 500, 6
-WEIGHTS, SD = np.array([0.5, -0.3]), 0.16
+N_ROWS = 1000
+N_POINTS = 500
+N_PARTIES = 6
+WEIGHTS = np.array([0.5, -0.3])
+SD = 0.16
 
 
 # Rows ---------------------------------------------------------------------------------
@@ -97,10 +101,8 @@ def by_layered(rows, epsilons):
         private = LayeredShapleyValuer(**game, epsilon=epsilon, delta=DELTA).fit(
             X, y, **points
         )
-        noisy, start = (
-            exact + rng.laplace(0, private.noise_scale_, len(X)),
-            private.prediction(),
-        )
+        noisy = exact + rng.laplace(0, private.noise_scale_, len(X))
+        start = private.prediction()
         yield start + private.shrinkage_ * (noisy - start)
 
 
@@ -206,7 +208,8 @@ def measure_rows(args):
 
 def measure_parties(args):
     """Rank correlations of each method with its values without noise."""
-    rng, found = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    found = {}
     parties = [draw_party(i, rng) for i in range(N_PARTIES)]
     points = dict(zip(("X_val", "y_val"), draw_party(0, rng)))
     for name in args.methods or OF_PARTIES:

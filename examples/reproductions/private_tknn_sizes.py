@@ -71,7 +71,10 @@ NINE = [
 WITH_SKLEARN = {"digits": load_digits, "bcancer": load_breast_cancer, "wine": load_wine}
 OPENML = {"pima": ("diabetes", 1), "mnist": ("mnist_784", 1)}
 UNSCALED = {"mnist", "digits", "agnews_minilm"}
-N_VAL, N_ROWS, WRONG, DELTA = 100, 1000, 0.1, 1e-5
+N_VAL = 100
+N_ROWS = 1000
+WRONG = 0.1
+DELTA = 1e-5
 ROOM = "skvalue.valuers.tknn_shapley."
 
 
@@ -105,7 +108,8 @@ def load(name, folder):
         X, y = fetch_covtype(return_X_y=True)
     else:
         data = fetch_benchmark(name, folder)
-        X, y = data.X, data.y
+        X = data.X
+        y = data.y
     X = np.asarray(X, dtype=float).reshape(len(X), -1)
     return X, np.unique(y, return_inverse=True)[1]
 
@@ -123,7 +127,8 @@ def game(X, y, task, seed, scaled=True):
         y, wrong = flip_labels(y, WRONG, random_state=seed)
     if scaled:
         scaler = StandardScaler().fit(X_val)
-        X, X_val = scaler.transform(X), scaler.transform(X_val)
+        X = scaler.transform(X)
+        X_val = scaler.transform(X_val)
     return (X, y, X_val, y_val), wrong
 
 
@@ -140,7 +145,8 @@ def compare(data, wrong, epsilon, exact, **parameters):
     private = fitted(
         TKNNShapleyValuer(epsilon=epsilon, delta=DELTA, **parameters), *data
     )
-    values, baseline = private.values_, private.baseline_
+    values = private.values_
+    baseline = private.baseline_
     rescaled = baseline * (np.abs(exact).sum() / np.abs(baseline).sum())
     return [
         l1(values, exact),

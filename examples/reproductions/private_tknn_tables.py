@@ -72,7 +72,8 @@ from skvalue.valuers.tknn_shapley import neighbour_values
 LABEL = "preprocessing unaccounted: features were scaled with the private rows"
 PARTS = {"mislabel": "mislabel", "noisy": "features", "attack": None}  # part -> task
 EPSILONS = [0.1, 0.5, 1.0]
-DELTA, DELTA_EMBEDDED = 1e-4, 1e-5
+DELTA = 1e-4
+DELTA_EMBEDDED = 1e-5
 ROUND = 400
 TAU = -0.5  # of Table 8, as in the examples of the authors' code
 TAUS = [-step / 10 for step in range(9, 0, -1)]

@@ -34,15 +34,19 @@ from skvalue.datasets import flip_labels
 
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-5
-N_ROWS, N_POINTS, N_LOWEST = 300, 100, 30
+N_ROWS = 300
+N_POINTS = 100
+N_LOWEST = 30
 
 
 def problem():
     """Rows, labels and validation points."""
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
-    X, y = scale(X)[order] / 6, y[order]
-    rows, points = slice(0, N_ROWS), slice(N_ROWS, N_ROWS + N_POINTS)
+    X = scale(X)[order] / 6
+    y = y[order]
+    rows = slice(0, N_ROWS)
+    points = slice(N_ROWS, N_ROWS + N_POINTS)
     labels, _ = flip_labels(y[rows], 0.1, random_state=0)
     return X[rows], labels, {"X_val": X[points], "y_val": y[points]}
 

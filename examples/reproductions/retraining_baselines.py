@@ -79,7 +79,8 @@ def auroc(name, task, seed, method, args):
 def print_task(task, args):
     """One row a data set and way of preparing it, one column a method."""
     ways = [None, *range(args.seeds)]
-    rows, seconds = [], np.zeros(len(METHODS + OTHERS))
+    rows = []
+    seconds = np.zeros(len(METHODS + OTHERS))
     for name in args.sets:
         found = np.array(
             [
@@ -87,7 +88,8 @@ def print_task(task, args):
                 for way in ways
             ]
         )
-        scores, times = found[..., 0], found[..., 1]
+        scores = found[..., 0]
+        times = found[..., 1]
         seconds += times.mean(axis=0) / len(args.sets)
         printed = [f"{score:.3f}" for score in PUBLISHED[name][task]]
         rows.append([name, "published", *printed, *[""] * len(OTHERS)])

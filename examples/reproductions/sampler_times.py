@@ -108,10 +108,8 @@ def main(arguments=None):
     print(found["about"] + "\n")
     for title in args.games:
         data, model = GAMES[title]
-        rows, curves = (
-            load(args.data, data, args.rows),
-            found["curves"].setdefault(title, {}),
-        )
+        rows = load(args.data, data, args.rows)
+        curves = found["curves"].setdefault(title, {})
         small = tuple(part[:60] for part in rows)
         for sampler in args.samplers:
             with threadpool_limits(1):

@@ -52,10 +52,12 @@ def load(name, folder, n):
         if not path.exists():
             return None
         with np.load(path) as file:
-            X, y = file["X"].astype(float), file["y"]
+            X = file["X"].astype(float)
+            y = file["y"]
             X = X[:, ~file["is_cat"]] if "is_cat" in file else X
     rows = np.random.default_rng(0).permutation(len(y))[: n + N_VAL]
-    X, y = X[rows], y[rows]
+    X = X[rows]
+    y = y[rows]
     X = (X - X[:n].mean(axis=0)) / np.maximum(X[:n].std(axis=0), 1e-12)
     return X[:n], flip_labels(y[:n], 0.1, random_state=0)[0], X[n:], y[n:]
 
@@ -74,7 +76,8 @@ def error_ratios(name, data, n_coalitions, seeds):
     """
     estimator, scoring, *_ = GAMES[name]
     X, y, X_val, y_val = data
-    squares, warned = {}, {}
+    squares = {}
+    warned = {}
 
     def fit(semivalue, adjust, seed):
         valuer = SemivalueValuer(

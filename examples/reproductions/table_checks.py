@@ -142,7 +142,8 @@ def plant(X, y, rng):
     for column in numbers:
         X[column] = X[column].astype(float)
     for _ in range(max(10, int(0.01 * n * len(numbers))) if numbers else 0):
-        row, column = int(rng.integers(n)), str(rng.choice(numbers))
+        row = int(rng.integers(n))
+        column = str(rng.choice(numbers))
         if X.at[row, column] == X.at[row, column] != 0:
             X.at[row, column] *= rng.choice(UNITS)
             wrong.add((row, column))
@@ -165,7 +166,8 @@ def planted(X, y, rng):
         kind: {c for f in found if f.kind == kind for c in f.columns}
         for kind in ("id", "leak")
     }
-    kinds, cells = {f.kind for f in found}, {cell for f in found for cell in f.cells}
+    kinds = {f.kind for f in found}
+    cells = {cell for f in found for cell in f.cells}
     rows = next((set(f.rows) for f in found if f.kind == "equal rows"), set())
     return {
         "spelling": "spelling" in kinds,
@@ -185,7 +187,8 @@ def drawn(names, folder, n_rows, n_columns=None, targets=None):
         data = table(name, folder, targets)
         if data is not None:
             rows = np.random.default_rng(0).permutation(len(data[1]))
-            X, y = data[0].iloc[rows, :n_columns], data[1][rows]
+            X = data[0].iloc[rows, :n_columns]
+            y = data[1][rows]
             X = X.drop(columns=IDS, errors="ignore")[:n_rows].reset_index(drop=True)
             codes = np.unique(y[:n_rows].astype(str), return_inverse=True)[1]
             often = np.bincount(codes)[codes] >= 5
@@ -194,22 +197,24 @@ def drawn(names, folder, n_rows, n_columns=None, targets=None):
 
 def together(options):
     """All checks at once, of tables as they are and with planted faults."""
-    counts, records, n_entries, n_named = Counter(), {}, 0, 0
+    counts = Counter()
+    records = {}
+    n_entries = 0
+    n_named = 0
     for name in options.sets:
         data = table(name, options.data)
         if data is None:
             continue
         rng = np.random.default_rng(0)
         rows = rng.permutation(len(data[1]))[:400]
-        X, y = data[0].iloc[rows, :14].reset_index(drop=True), data[1][rows]
+        X = data[0].iloc[rows, :14].reset_index(drop=True)
+        y = data[1][rows]
         start = process_time()
         found = check_table(X, y, random_state=0)
         seconds = process_time() - start
         counts.update((f.severity, f.kind) for f in found)
-        n_entries, n_named = (
-            n_entries + X.size,
-            n_named + sum(len(f.cells) for f in found),
-        )
+        n_entries += X.size
+        n_named += sum(len(f.cells) for f in found)
         n_above = sum(f.severity != "note" for f in found)
         severe = any(f.severity in ("error", "warning") for f in found)
         records[name] = {"above a note": n_above, "severe": severe, "seconds": seconds}
@@ -288,7 +293,8 @@ def duplicates(name, X, y, rng, hits):
 
 def after_the_outcome(codes, rng):
     """Columns that were filled in after the outcome was known."""
-    n, k = len(codes), codes.max() + 1
+    n = len(codes)
+    k = codes.max() + 1
     other = np.where(rng.random(n) < 0.02, rng.integers(k, size=n), codes)
     usual = codes == np.bincount(codes).argmax()
     more = np.where(rng.random(n) < 0.1, rng.integers(k, size=n), codes)
@@ -307,10 +313,8 @@ def after_the_outcome(codes, rng):
 
 
 def leaks(name, X, y, rng, hits):
-    codes, columns = (
-        np.unique(y.astype(str), return_inverse=True)[1],
-        columns_of(X),
-    )
+    codes = np.unique(y.astype(str), return_inverse=True)[1]
+    columns = columns_of(X)
     found = [
         c for f in _leaks.find_leaks(columns, codes, 0, OF_CLASSES) for c in f.columns
     ]
@@ -344,10 +348,8 @@ def ids(name, X, y, rng, hits):
 
 
 def missing(name, X, y, rng, hits):
-    codes, columns = (
-        np.unique(y.astype(str), return_inverse=True)[1],
-        columns_of(X),
-    )
+    codes = np.unique(y.astype(str), return_inverse=True)[1]
+    columns = columns_of(X)
     found = [
         f.columns[0] for f in _leaks.find_missing_by_label(columns, codes, OF_CLASSES)
     ]
@@ -451,10 +453,8 @@ def rules(options):
                     if X[c].dtype.kind in "biufmM" or X[c].nunique() <= 50
                 ]
             ]
-            codes, columns = (
-                np.unique(y, return_inverse=True)[1],
-                columns_of(X),
-            )
+            codes = np.unique(y, return_inverse=True)[1]
+            columns = columns_of(X)
             found = [
                 c
                 for f in _leaks.find_leaks(columns, codes, 0, OF_CLASSES)
@@ -472,7 +472,8 @@ def cells(options):
     scored = []
     others = [name for name in options.sets if name not in ("digits", "phoneme")]
     for name, X, y in drawn([*others, "R_MASS_biopsy"], options.data, 500, 14):
-        rng, X = np.random.default_rng(0), X.copy()
+        rng = np.random.default_rng(0)
+        X = X.copy()
         numbers = [
             c for c in X.columns if X[c].dtype.kind in "iuf" and X[c].nunique() >= 10
         ]
@@ -480,16 +481,15 @@ def cells(options):
         for column in numbers:
             X[column] = X[column].astype(float)
         for _ in range(max(10, int(0.01 * len(X) * len(numbers))) if numbers else 0):
-            row, column = int(rng.integers(len(X))), str(rng.choice(numbers))
+            row = int(rng.integers(len(X)))
+            column = str(rng.choice(numbers))
             if X.at[row, column] == X.at[row, column] != 0:
                 X.at[row, column] *= rng.choice(UNITS)
                 wrong.at[row, column] = True
         if wrong.to_numpy().sum() < 5:
             continue
-        codes, columns = (
-            np.unique(y.astype(str), return_inverse=True)[1],
-            columns_of(X),
-        )
+        codes = np.unique(y.astype(str), return_inverse=True)[1]
+        columns = columns_of(X)
         scored_columns = score_columns(columns, codes, 0)
         found = np.column_stack([column.scores for column in scored_columns])
         truth = wrong.to_numpy().ravel()
@@ -524,7 +524,8 @@ def apart(epsilon, n_improbable, n_classes=500):
 
 def private(options):
     """Whether stated errors hold, and whether the audit finds half of the noise."""
-    within, runs = defaultdict(list), defaultdict(list)
+    within = defaultdict(list)
+    runs = defaultdict(list)
     sets = {"breast": load_breast_cancer, "digits": load_digits}
     for name, load_set in sets.items():
         X, y = load_set(return_X_y=True)

@@ -97,7 +97,8 @@ def write(name, args, folder):
         return None
     rng = np.random.default_rng(0)
     chosen = rng.permutation(len(data[1]))[:400]
-    X, y = data[0].iloc[chosen, :14].reset_index(drop=True), data[1][chosen]
+    X = data[0].iloc[chosen, :14].reset_index(drop=True)
+    y = data[1][chosen]
     X.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
     faulty, labels, wrong = plant(X, y, rng)
     faulty.assign(y=labels).to_csv(folder / f"{name}-planted.csv", index=False)

@@ -85,7 +85,8 @@ def by_deepchecks(frame):
     categories = [c for c in frame.columns if c != "y" and c not in numbers]
     done = data_integrity().run(Dataset(frame, label="y", cat_features=categories))
     for check in done.get_not_passed_checks():
-        kind, value = check.get_header(), check.value
+        kind = check.get_header()
+        value = check.value
         if kind == "Feature Label Correlation":
             columns = [name for name, score in value.items() if score > 0.8]
         elif kind == "String Mismatch":

@@ -50,7 +50,9 @@ from skvalue.datasets import fetch_benchmark, flip_labels, perturb_features
 from skvalue.exceptions import RadiusWarning
 from skvalue.inspection import noisy_label_auc
 
-N_TRAIN, N_VAL, NOISY = 2000, 200, 0.1
+N_TRAIN = 2000
+N_VAL = 200
+NOISY = 0.1
 TAUS = [-step / 10 for step in range(1, 10)]
 NEIGHBOURS = list(range(1, 16))
 TASKS = {
@@ -154,7 +156,8 @@ def authors_game(X, y, task):
     copies = rng.choice(np.flatnonzero(y == small), size=lacking, replace=True)
     order = rng.permutation(len(y) + lacking)
     rows = np.concatenate([np.arange(len(y)), copies])[order]
-    val, pool = rows[:N_VAL], rows[N_VAL:]
+    val = rows[:N_VAL]
+    pool = rows[N_VAL:]
     small = int(y[pool].mean() < 0.5)
     train = [
         rng.choice(np.flatnonzero(y[pool] == label), size=N_TRAIN // 2, replace=False)
@@ -177,7 +180,8 @@ def clean_game(X, y, task, seed):
     """A class-balanced split without any row twice, and noise in rows drawn at
     random."""
     rng = np.random.RandomState(seed)
-    val, train = [], []
+    val = []
+    train = []
     for label in (0, 1):
         rows = rng.permutation(np.flatnonzero(y == label))
         if len(rows) < (N_VAL + N_TRAIN) // 2:
@@ -188,7 +192,8 @@ def clean_game(X, y, task, seed):
             )
         val.append(rows[: N_VAL // 2])
         train.append(rows[N_VAL // 2 :][: N_TRAIN // 2])
-    val, train = np.concatenate(val), rng.permutation(np.concatenate(train))
+    val = np.concatenate(val)
+    train = rng.permutation(np.concatenate(train))
 
     X, y, X_val, y_val = X[train], y[train], X[val], y[val]
     if task == "features":
@@ -285,7 +290,8 @@ def print_ablation(table, args):
     task, method, parameters = TABLES[table]
     letter = "K" if method == "KNN" else "tau"
     header = ["set", letter, *map(str, parameters)]
-    rows, distances = [], []
+    rows = []
+    distances = []
     for name in args.sets:
         if name in EMBEDDED:
             continue

@@ -42,7 +42,8 @@ def images(folder, n, n_val):
     data = np.load(folder / "mnist.npz", allow_pickle=False)
     X = data["X"].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4), dtype=np.float64)
     X = X.reshape(len(X), -1)
-    X, y = (X - X.mean()) / X.std(), data["y"].astype(np.int64)
+    X = (X - X.mean()) / X.std()
+    y = data["y"].astype(np.int64)
     rows, points = (
         np.flatnonzero(data["split"] == s)[:m] for s, m in [(0, n), (1, n_val)]
     )
@@ -66,7 +67,8 @@ def seconds_of_torch(module, how, X, y, batches):
     import torch
 
     optimizer = torch.optim.SGD(module.parameters(), how.learning_rate, how.momentum)
-    X, y = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
+    X = torch.tensor(X, dtype=torch.float32)
+    y = torch.tensor(y)
     start = process_time()
     for rows in map(torch.as_tensor, batches):
         optimizer.zero_grad()
@@ -80,7 +82,8 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
     y_given, wrong = flip_labels(y, 0.1, random_state=0)
     module = network(activation, X.shape[1], args.hidden, 10)
     model = TorchRowModel(module, None, X, start="given", device="cpu")
-    rows, weights = model.rows(X, y_given), np.full(len(X_val), 1 / len(X_val))
+    rows = model.rows(X, y_given)
+    weights = np.full(len(X_val), 1 / len(X_val))
     utility = Utility(model, model.rows(X_val, y_val), weights)
     batches = draw_batches(len(X), args.batch_size, args.epochs, rng)
     theta = model.parameters(model.start(None))
@@ -106,7 +109,8 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
         "parameters": len(theta),
     }
     for fraction in FRACTIONS:
-        sums, changes = [], []
+        sums = []
+        changes = []
         for _ in range(args.subsets):
             removed = rng.choice(len(X), round(fraction * len(X)), replace=False)
             kept = np.ones(len(X))
@@ -131,12 +135,15 @@ def memory(n_steps, hidden, batch_size=20):
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(1000, 196)), np.arange(1000) % 10
+    X = rng.normal(size=(1000, 196))
+    y = np.arange(1000) % 10
     model = TorchRowModel(
         network("SiLU", 196, hidden, 10), None, X, start="given", device="cpu"
     )
-    theta, rows = model.parameters(model.start(None)), model.rows(X, y)
-    how, grown = Optimizer("sgd", 0.1), []
+    theta = model.parameters(model.start(None))
+    rows = model.rows(X, y)
+    how = Optimizer("sgd", 0.1)
+    grown = []
     batches = draw_batches(1000, batch_size, n_steps, rng)[:n_steps]
     with config_context(working_memory=0):
         for steps in (batches[:2], batches):

@@ -84,7 +84,8 @@ def draw(name, args):
     flipped."""
     data = fetch_benchmark(name, folder=args.data)
     rng = np.random.default_rng(0)
-    X, y = np.asarray(data.X, dtype=np.float64), np.asarray(data.y)
+    X = np.asarray(data.X, dtype=np.float64)
+    y = np.asarray(data.y)
     y = np.unique(y, return_inverse=True)[1]
     common = np.flatnonzero(np.bincount(y) > 0.05 * len(y))
     chosen = rng.permutation(np.flatnonzero(np.isin(y, common)))

@@ -112,7 +112,8 @@ def test_a_module_that_returns_other_rows_is_refused(shape):
     torch = pytest.importorskip("torch")
     module = torch.nn.Identity()
     module.forward = lambda x: torch.ones(shape)
-    X, y = np.zeros((5, 4)), np.arange(5) % 2
+    X = np.zeros((5, 4))
+    y = np.arange(5) % 2
     with pytest.raises(ValueError, match="embedding must return one vector for every"):
         KNNShapleyValuer(embedding=module).fit(X, y, X_val=X, y_val=y)
 
@@ -184,7 +185,8 @@ def test_images_have_the_values_of_the_outputs_of_a_torch_module(valuer, rng):
         torch.nn.MaxPool2d(2),
     )
     module[1].eval()
-    X, y = rng.normal(size=(1500, 1, 8, 8)), rng.integers(0, 2, 1500)
+    X = rng.normal(size=(1500, 1, 8, 8))
+    y = rng.integers(0, 2, 1500)
     other = fit_last_as_points(with_embedding(valuer, module), X, y, 1200)
     modes = [layer.training for layer in module]
     assert modes == [True, False, True, True]  # as they were

@@ -174,7 +174,8 @@ def test_errors_of_tasks_are_raised(n_jobs):
     ],
 )
 def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
-    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 3))
+    y = rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y).values_
     with parallel_config(backend=backend, n_jobs=2):
         values = clone(valuer).fit(X, y).values_
@@ -204,7 +205,8 @@ def test_ray_gives_the_same_values(valuer, rng, monkeypatch):
     from ray.util.joblib import register_ray
 
     register_ray()
-    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 3))
+    y = rng.integers(0, 2, 60)
     valuer = clone(valuer)
     if "random_state" in valuer.get_params():
         valuer.set_params(random_state=0)
@@ -268,8 +270,10 @@ def cluster(request):
 def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_path):
     import dask.array as da
 
-    X, y = rng.normal(size=(1000, 8)), rng.integers(0, 2, 1000)
-    X_val, y_val = rng.normal(size=(200, 8)), y[:200]
+    X = rng.normal(size=(1000, 8))
+    y = rng.integers(0, 2, 1000)
+    X_val = rng.normal(size=(200, 8))
+    y_val = y[:200]
     expected = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
     np.save(tmp_path / "X.npy", X)
     rows = {
@@ -353,7 +357,8 @@ def test_steps_are_those_that_were_counted_whatever_else_computes(
     valuer, rng, monkeypatch
 ):
     """Another fit, in another thread or on the same GPU, changes what is free."""
-    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 3))
+    y = rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
     threads = iter(range(1, 1000))
     monkeypatch.setattr(
@@ -370,7 +375,8 @@ def test_steps_are_those_that_were_counted_whatever_else_computes(
 
 
 def test_fits_in_threads_have_the_same_values(rng):
-    X, y = rng.normal(size=(600, 20)), rng.integers(0, 2, 600)
+    X = rng.normal(size=(600, 20))
+    y = rng.integers(0, 2, 600)
     sizes = [250, 600, 350, 450] * 2
 
     def fit(n):

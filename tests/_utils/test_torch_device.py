@@ -187,7 +187,8 @@ def test_full_precision_by_the_newer_setting(precision, rng):
             assert matmul.fp32_precision == "ieee"
             assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
         assert matmul.fp32_precision == precision
-        X, y = rng.normal(size=(50, 4)).astype(np.float32), rng.integers(0, 2, 50)
+        X = rng.normal(size=(50, 4)).astype(np.float32)
+        y = rng.integers(0, 2, 50)
         expected = KNNShapleyValuer(5).fit(X, y).values_
         values = KNNShapleyValuer(5, engine="torch").fit(X, y).values_
         np.testing.assert_allclose(values, expected, rtol=1e-6)
@@ -317,7 +318,8 @@ FITS = {
 
 @pytest.mark.parametrize("name", FITS)
 def test_nothing_depends_on_what_torch_is_set_to(name, rng):
-    X, y = rng.normal(size=(60, 8)).astype(np.float32), rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 8)).astype(np.float32)
+    y = rng.integers(0, 2, 60)
 
     def computed():
         estimator = clone(FITS[name])

@@ -72,7 +72,8 @@ def test_other_threads_keep_their_warnings():
 
 
 def test_a_task_that_outlives_its_fit_changes_no_filters():
-    begun, leave = Event(), Event()
+    begun = Event()
+    leave = Event()
 
     def task():
         with counted_warnings():

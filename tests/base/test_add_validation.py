@@ -51,8 +51,10 @@ def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
 @pytest.mark.parametrize("first", [1e308, 1.0, 0.0])
 def test_huge_weights_of_added_points_do_not_overflow(valuer, first, rng):
-    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
-    points, labels = rng.normal(size=(8, 2)), np.arange(8) % 2
+    X = rng.normal(size=(20, 2))
+    y = np.arange(20) % 2
+    points = rng.normal(size=(8, 2))
+    labels = np.arange(8) % 2
     weights = np.r_[np.full(4, first), np.full(4, 1e308)]
     weights[0] = 1e308
 
@@ -75,7 +77,9 @@ def test_huge_weights_of_added_points_do_not_overflow(valuer, first, rng):
 
 
 def test_weights_whose_sum_overflows_are_scaled(rng):
-    X, y, weights = rng.normal(size=(20, 2)), np.arange(20) % 2, rng.random(20)
+    X = rng.normal(size=(20, 2))
+    y = np.arange(20) % 2
+    weights = rng.random(20)
 
     def fit(weights):
         return KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=weights)

@@ -102,7 +102,8 @@ def test_control_c_before_any_point_is_done_sets_no_values(valuer, rng):
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.1)])
 def test_a_split_that_is_not_begun_is_left_out_of_the_means(valuer, rng):
     X, y = two_classes_at_random(rng, 900)
-    first, last = np.arange(450), np.arange(450, 900)
+    first = np.arange(450)
+    last = np.arange(450, 900)
     watch = Watch()
     valuer = clone(valuer).set_params(cv=[(first, last), (last, first)])
     valuer.set_callbacks(watch).fit(X, y)

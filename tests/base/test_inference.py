@@ -128,7 +128,8 @@ def test_harmful_holds_its_false_discovery_rate(valuer, rng):
 
 
 def test_harmful_rows_are_those_of_a_t_test(rng):
-    X, X_val = rng.normal(size=(200, 2)), rng.normal(size=(600, 2))
+    X = rng.normal(size=(200, 2))
+    X_val = rng.normal(size=(600, 2))
     y, y_val = (rows[:, 0] + rng.normal(size=len(rows)) > 0 for rows in (X, X_val))
     for weights in (None, rng.random(600)):
         valuer = KNNShapleyValuer(5)
@@ -189,7 +190,8 @@ def test_groups_are_found_by_name(rng):
 
 
 def test_attributes_that_are_not_there_say_why(rng):
-    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    X = rng.normal(size=(20, 2))
+    y = np.arange(20) % 2
     valuer = TKNNShapleyValuer()
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         _ = valuer.counts_

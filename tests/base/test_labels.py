@@ -12,7 +12,8 @@ from skvalue.exceptions import UnseenLabelsWarning
     "labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]]
 )
 def test_labels_of_any_kind_have_the_values_of_codes(labels, rng):
-    X, codes = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    X = rng.normal(size=(30, 2))
+    codes = rng.integers(0, 2, 30)
     X_val = X[:9] + 0.1
     y = np.array(labels)[codes]
     of_codes = KNNShapleyValuer().fit(X, codes, X_val=X_val, y_val=codes[:9])
@@ -35,7 +36,8 @@ def test_labels_of_any_kind_have_the_values_of_codes(labels, rng):
 def test_labels_of_no_type_are_refused(labels, error, message):
     if isinstance(labels, list):
         labels = np.array(labels, dtype=object)
-    X, y = np.arange(20.0).reshape(10, 2), labels[np.arange(10) % 2]
+    X = np.arange(20.0).reshape(10, 2)
+    y = labels[np.arange(10) % 2]
     with pytest.raises(error, match=message):
         KNNShapleyValuer().fit(X, y)
 
@@ -43,7 +45,8 @@ def test_labels_of_no_type_are_refused(labels, error, message):
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 @pytest.mark.parametrize("kind", ["object", "str", "string", "category"])
 def test_missing_labels_are_refused(missing, kind, rng):
-    X, y = rng.normal(size=(20, 2)), pd.Series(["a", "b"] * 10, dtype=kind)
+    X = rng.normal(size=(20, 2))
+    y = pd.Series(["a", "b"] * 10, dtype=kind)
     y[3] = missing
     message = "y must hold no missing labels. Got .* at place 3."
     with pytest.raises(ValueError, match=message):
@@ -105,7 +108,8 @@ each_pair_of_labels = pytest.mark.parametrize(
 @each_neighbor_method
 @each_pair_of_labels
 def test_validation_labels_of_which_no_row_has_any_are_refused(cls, old, new, rng):
-    X, codes = rng.normal(size=(30, 3)), np.arange(30) % 2
+    X = rng.normal(size=(30, 3))
+    codes = np.arange(30) % 2
     y_val = np.array(new)[codes[:8]]
     message = "y_val must hold only labels that y has.*Labels of y"
     with pytest.raises(ValueError, match=message):
@@ -115,8 +119,10 @@ def test_validation_labels_of_which_no_row_has_any_are_refused(cls, old, new, rn
 @each_neighbor_method
 @each_pair_of_labels
 def test_some_validation_labels_that_no_row_has_warn(cls, old, new, rng):
-    X, codes = rng.normal(size=(30, 3)), np.arange(30) % 2
-    old, new = np.array(old), np.array(new)
+    X = rng.normal(size=(30, 3))
+    codes = np.arange(30) % 2
+    old = np.array(old)
+    new = np.array(new)
     y_val = np.where(np.arange(8) < 4, old[codes[:8]], new[codes[:8]])
     hint = ""
     if new.dtype.kind == "U":

@@ -11,7 +11,8 @@ from skvalue import KNNShapleyValuer
 
 def test_grid_search_slices_a_validation_set_as_long_as_x(rng):
     # scikit-learn's rule for metadata; the user guide warns of it.
-    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    X = rng.normal(size=(40, 2))
+    y = np.arange(40) % 2
     lengths = []
 
     class Spy(KNNShapleyValuer):
@@ -32,7 +33,9 @@ def test_grid_search_slices_a_validation_set_as_long_as_x(rng):
 
 
 def test_groups_pass_through_a_pipeline(rng):
-    X, y, groups = rng.normal(size=(40, 2)), np.arange(40) % 2, np.arange(40) % 5
+    X = rng.normal(size=(40, 2))
+    y = np.arange(40) % 2
+    groups = np.arange(40) % 5
     with config_context(enable_metadata_routing=True):
         step = KNNShapleyValuer(cv=GroupKFold(5)).set_fit_request(groups=True)
         pipeline = make_pipeline(StandardScaler(), step)

@@ -82,7 +82,8 @@ def test_a_group_has_the_sum_of_the_values_of_its_rows(name, rng):
 
 
 def test_a_group_is_no_validation_point_of_itself(rng):
-    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    X = rng.normal(size=(30, 2))
+    y = rng.integers(0, 2, 30)
     groups = np.arange(30) // 3
     valuer = KNNShapleyValuer(1).fit(X, y, groups=groups)
     # A twin in another group would be the nearest row.
@@ -95,8 +96,10 @@ def test_a_group_is_no_validation_point_of_itself(rng):
 
 def fit_with_new_classes(valuer, rng):
     """Rows of the classes a and b, points of these and of z and q, and the fit."""
-    X, X_val = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
-    y, y_val = np.array(list("ababab")), np.array(list("abzzq"))
+    X = rng.normal(size=(6, 2))
+    X_val = rng.normal(size=(5, 2))
+    y = np.array(list("ababab"))
+    y_val = np.array(list("abzzq"))
     return X, y, X_val, y_val, valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
 
@@ -168,7 +171,8 @@ def test_uneven_splitters_are_refused(case):
 
 def test_leave_one_out_of_many_rows_warns():
     n = 50_001
-    X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
+    X = np.arange(n, dtype=float)[:, None]
+    y = np.arange(n) % 2
     valuer = KNNShapleyValuer().set_callbacks(Impatient(interrupt_at=1))
     message = "compares 2,500,100,001 pairs of rows. Pass X_val=, or cv=5"
     with (

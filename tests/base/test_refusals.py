@@ -157,7 +157,8 @@ BAD_REFITS = {
 
 @pytest.mark.parametrize("case", BAD_REFITS)
 def test_a_refused_fit_leaves_all_attributes_of_the_former(case, rng):
-    X, y = rng.normal(size=(12, 2)), TWELVE % 3
+    X = rng.normal(size=(12, 2))
+    y = TWELVE % 3
     valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=TWELVE // 3)
     scores = valuer.score_samples(X[:2] + 9, y[:2])
     given, message = BAD_REFITS[case]

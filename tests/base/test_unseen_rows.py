@@ -43,7 +43,8 @@ def test_seen_rows_have_their_fitted_values(name, rng):
 
 
 def test_copies_have_the_mean_of_their_values(rng):
-    X, y = rng.integers(-2, 3, (200, 2)).astype(float), np.arange(200) % 3
+    X = rng.integers(-2, 3, (200, 2)).astype(float)
+    y = np.arange(200) % 3
     X[rng.random(X.shape) < 0.1] *= -0.0
     valuer = KNNShapleyValuer().fit(X, y, X_val=rng.normal(size=(20, 2)), y_val=y[:20])
     without_labels = valuer.transform(X)[:, 0]
@@ -102,7 +103,8 @@ def test_a_method_of_the_rows_of_fit_alone_names_those_of_unseen_rows(name):
 
 
 def test_float32_rows_are_found_again(rng):
-    X, y = rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 2, 20)
+    X = rng.normal(size=(20, 3)).astype(np.float32)
+    y = rng.integers(0, 2, 20)
     valuer = KNNShapleyValuer().fit(X, y)
     values = valuer.transform(X.astype(np.float64))[:, 0]
     np.testing.assert_allclose(values, valuer.values_)
@@ -111,7 +113,8 @@ def test_float32_rows_are_found_again(rng):
 @pytest.mark.parametrize("from_csr", [sparse.csr_array, sparse.csc_array])
 def test_sparse_rows_are_equal_however_they_are_stored(from_csr):
     """A repeated entry is a sum, and stored zeros are none."""
-    data, columns = [1.0, 2.0, 0.0, 5.0], [0, 0, 2, 1]
+    data = [1.0, 2.0, 0.0, 5.0]
+    columns = [0, 0, 2, 1]
     X = from_csr(sparse.csr_array((data, columns, [0, 2, 4]), shape=(2, 3)))
     stored = X.data.copy(), X.indices.copy()
     expected = row_hashes(sparse.csr_array([[3.0, 0.0, 0.0], [0.0, 5.0, 0.0]]))

@@ -82,7 +82,9 @@ def test_fit_of_a_million_rows_on_a_gpu_against_the_product(method, metric, gpu,
     """
     import torch
 
-    n, n_val, d = 1_000_000, 10_000, 512
+    n = 1_000_000
+    n_val = 10_000
+    d = 512
     data = rows(n, n_val, d)
     valuer = METHODS[method].make(d).set_params(metric=metric, device="cuda")
     if method == "TKNN":

@@ -113,9 +113,11 @@ def test_pair_of_ten_million_rows_costs_at_most_twice_one_of_few(
         for start in range(0, n, 100_000):
             X[start : start + 100_000] = rng.standard_normal((100_000, 16), np.float32)
         X.flush()
-        y, y_val = rng.integers(0, 2, n), rng.integers(0, 2, n_val)
+        y = rng.integers(0, 2, n)
+        y_val = rng.integers(0, 2, n_val)
         if task == "regression":
-            y, y_val = rng.standard_normal(n), rng.standard_normal(n_val)
+            y = rng.standard_normal(n)
+            y_val = rng.standard_normal(n_val)
         X_val = rng.standard_normal((n_val, 16), np.float32)
         X = np.load(path, mmap_mode="r")
         valuer = KNNShapleyValuer(5, n_jobs=1, task=task)

@@ -63,11 +63,13 @@ class HierarchicalCase:
         X = rng.uniform(-1, 1, size=(100, 1))
         y = X[:, 0] / 2 + 0.2 * rng.normal(size=100)
         if kind == "linear":
-            party_class, model_class = GramRelease, BayesianLinear
+            party_class = GramRelease
+            model_class = BayesianLinear
             center = [0.0] * intercept + [0.5, -3.2]
             deviation = [0.1] * intercept + [0.2, 0.3]
         else:
-            party_class, model_class = LogisticRelease, BayesianLogistic
+            party_class = LogisticRelease
+            model_class = BayesianLogistic
             y = y > 0
             center = [0.0] * intercept + [3.0]
             deviation = [0.3] * intercept + [1.0]

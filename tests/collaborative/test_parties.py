@@ -258,7 +258,8 @@ class TestGuarantee:
         assert party.release_.bounds[0] == np.linalg.norm(rows[0], axis=1).max()
 
     def test_large_delta_is_warned_of_at_the_line_of_the_user(self, rows):
-        X, y = rows[0][:50], rows[1][:50]
+        X = rows[0][:50]
+        y = rows[1][:50]
         ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
         with pytest.warns(
             VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release"
@@ -267,7 +268,8 @@ class TestGuarantee:
         assert caught[0].filename == __file__
 
     def test_delta_below_one_over_n_is_not_warned_of(self, rows):
-        X, y = rows[0][:50], rows[1][:50]
+        X = rows[0][:50]
+        y = rows[1][:50]
         ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -306,12 +306,14 @@ class TestRewards:
     def test_every_model_is_read_with_its_parameters(self, model, y):
         rows = None
         if isinstance(model, BayesianLinear):
-            rows, y = np.ones((2, 2)), [0.3, 0.1]
+            rows = np.ones((2, 2))
+            y = [0.3, 0.1]
             model = model.bind(
                 [GramRelease(None).fit(np.ones((60, 2)), np.ones(60)).release_]
             )
         if isinstance(model, BayesianLogistic):
-            rows, y = np.ones((2, 2)), ["a", "b"]
+            rows = np.ones((2, 2))
+            y = ["a", "b"]
             party = LogisticRelease(None, classes=("a", "b"))
             model = model.bind([party.fit(np.ones((60, 2)), ["a", "b"] * 30).release_])
         draws = model.sample_prior(9, np.random.default_rng(0))

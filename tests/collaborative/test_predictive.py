@@ -369,7 +369,8 @@ class TestRewardGain:
 
     def test_of_the_prior_is_negative(self, honest):
         X, y = honest[0]
-        X, y = X[:40], y[:40]
+        X = X[:40]
+        y = y[:40]
         model = BayesianLinear().bind([GramRelease(None).fit(X, y).release_])
         prior = model.sample_prior(2000, np.random.default_rng(0))
         reward = PosteriorRegressor(model, prior)

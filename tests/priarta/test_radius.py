@@ -188,7 +188,9 @@ def private_market(d, n_draws, n=500, errors=False):
     scorer = PriArTaScorer(epsilon=0.8, delta=1e-5).fit(buyer)
     own = buyer.mean(axis=0), np.cov(buyer.T)
     distances = [wasserstein(*own, *moments) for moments in ten_distributions(d)]
-    scores, of_samples, stated = [], [], []
+    scores = []
+    of_samples = []
+    stated = []
     for draw in range(n_draws):
         sellers = ten_sellers(rng, n, d)
         scorer.set_params(noise_random_state=100 * draw)

@@ -234,7 +234,9 @@ class TestMeanWeight:
                 errors.append(scorer.score_summaries(summaries) - exact)
             return np.sqrt(np.mean(np.square(errors)))
 
-        of_chosen, of_small, of_large = rmse(chosen), rmse(0.1), rmse(3.0)
+        of_chosen = rmse(chosen)
+        of_small = rmse(0.1)
+        of_large = rmse(3.0)
         # Where moments are shrunk, a weight that is too large costs little.
         tolerance = 1.15 if shrink else 1.0
         assert of_chosen <= tolerance * min(of_chosen, of_small, of_large)

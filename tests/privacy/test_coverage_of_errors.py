@@ -50,9 +50,11 @@ ROOMS = ("skvalue.collaborative", "skvalue.priarta")
 def test_two_errors_cover_the_values_without_noise(method, sizes, labels, epsilon):
     line = measure(method, sizes, labels, epsilon, N_RELEASES)
     exception = EXCEPTIONS.get(method)
-    lowest, highest = LOWEST, HIGHEST
+    lowest = LOWEST
+    highest = HIGHEST
     if exception is not None and exception.holds_in(sizes, labels, epsilon):
-        lowest, highest = exception.lowest, exception.highest
+        lowest = exception.lowest
+        highest = exception.highest
     assert line.share + 2 * line.sampling_error >= lowest, line
     assert line.share - 2 * line.sampling_error <= highest, line
 

@@ -77,7 +77,8 @@ def test_noise_makes_values_worse_with_more_permutations_unless_averaged(script,
 def test_noise_alone_sets_the_distance(script):
     # Clean gradients do not vary. What remains is the noise, of variance
     # k sigma^2 p / t after t of k releases.
-    k, p = 64, 50
+    k = 64
+    p = 50
 
     def closeness(**options):
         return script.release_closeness(
@@ -164,7 +165,8 @@ def test_figures_are_drawn(script):
 
 @of("gradient_tables")
 def test_errors_over_permutations_are_too_small_where_noise_is_averaged(script, rng):
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    X = rng.normal(size=(60, 2))
+    y = np.arange(60) % 2
 
     def stated(noise, n_permutations):
         valuer = GradientSemivalueValuer(
@@ -183,7 +185,8 @@ def test_errors_over_permutations_are_too_small_where_noise_is_averaged(script, 
 @of("gradient_parties")
 @pytest.mark.parametrize("retaken", [False, True])
 def test_a_direction_that_is_retaken_finds_bad_parties_too(script, rng, retaken):
-    X, y = rng.normal(size=(140, 3)), rng.integers(0, 2, 140)
+    X = rng.normal(size=(140, 3))
+    y = rng.integers(0, 2, 140)
     X[:, 0] += 4 * y
     owner = np.arange(100) // 10
     y[:30] = 1 - y[:30]

@@ -53,7 +53,8 @@ def test_joint_sensitivity_is_its_sum(script, k):
 
 @of("private_knn", pytest.mark.slow)
 def test_noise_is_on_the_values_of_the_original_game(script, rng):
-    X, X_val = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
+    X = rng.normal(size=(40, 3))
+    X_val = rng.normal(size=(12, 3))
     data = X, rng.integers(0, 3, 40), X_val, np.arange(12) % 3
     valuer = KNNShapleyValuer(4, metric="cosine", utility="original")
     exact = valuer.fit(*data[:2], X_val=data[2], y_val=data[3]).values_

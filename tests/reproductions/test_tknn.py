@@ -27,7 +27,8 @@ def test_tables_have_published_and_measured_figures(run):
     assert ways["published"][[0, 4, 8]].tolist() == [0.875, 0.888, 0.775]
     # tau = -0.5 is in both tables.
     assert ways["authors' way"][4] == float(table_9[1])
-    mean, deviation = ways["clean, mean"][4], ways["clean, sd"][4]
+    mean = ways["clean, mean"][4]
+    deviation = ways["clean, sd"][4]
     assert f"{mean:.3f} ({deviation:.3f})" == table_9[2]
 
 
@@ -161,7 +162,8 @@ def test_cells_of_wind_are_those_of_the_page(run):
 @of("private_tknn_tables")
 def test_the_attacker_of_exact_values_sees_a_copy_join(script):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)) + 1, np.arange(40) % 2
+    X = rng.normal(size=(40, 3)) + 1
+    y = np.arange(40) % 2
     points = {"X_val": X[:6] + 0.1, "y_val": y[:6]}
     valuer = script.tknn(np.inf)
     positions = np.arange(40)[:, None]

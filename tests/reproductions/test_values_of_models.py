@@ -66,7 +66,8 @@ def test_private_values_of_parties_approach_those_without_noise(script, monkeypa
 @of("private_methods")
 @pytest.mark.parametrize("name", ["by_tknn", "by_in_run"])
 def test_private_values_of_rows_approach_those_without_noise(name, script, rng):
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X = rng.normal(size=(60, 3))
+    y = np.arange(60) % 2
     rows = X[:40], y[:40], {"X_val": X[40:], "y_val": y[40:]}
     method = getattr(script, name)
     noisy, exact = method(rows, [1e4, None])

@@ -236,7 +236,8 @@ def test_clusters_are_the_same_in_little_memory(metric):
 
 def test_memory_for_equal_rows_is_bounded():
     """All pairs of 1,000 rows are a million, of at least 16 bytes."""
-    X, y = np.ones((1000, 2)), np.zeros(1000)
+    X = np.ones((1000, 2))
+    y = np.zeros(1000)
     tracemalloc.start()
     with config_context(working_memory=2):
         clusters = copy_clusters(X, y, 0.1)

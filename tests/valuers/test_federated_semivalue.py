@@ -791,7 +791,8 @@ def test_sums_find_bad_parties_by_the_accuracy():
     X, y = load_digits(return_X_y=True)
     X = X / 4 - 1
     order = np.random.default_rng(2).permutation(len(y))
-    rows, points = order[:640], order[640:1040]
+    rows = order[:640]
+    points = order[640:1040]
     owner = np.arange(640) // 32
     is_bad = np.arange(20) < 6
     wrong, _ = flip_labels(y[rows], 1.0, random_state=2)

@@ -149,7 +149,8 @@ def test_rows_with_gaps_are_valued_by_an_estimator_that_takes_them():
     valuer = valuer_of(
         "shapley", estimator=model, sampler="permutation", max_evaluations=17
     )
-    rows, points = WITH_GAPS[:16], WITH_GAPS[16:]
+    rows = WITH_GAPS[:16]
+    points = WITH_GAPS[16:]
     assert valuer.fit(rows, Y[:16], X_val=points, y_val=Y[16:]).values_.any()
 
 
