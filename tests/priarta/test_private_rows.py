@@ -171,6 +171,31 @@ def test_a_private_release_refuses_no_row(rows, value):
     assert "null" not in seller.summary_.to_json()
 
 
+class _Lengths:
+    """A map of texts, which leaves out empty ones and repeats those with a comma."""
+
+    def fit(self, X):
+        return self
+
+    def transform(self, X):
+        pieces = [text.split(",") for text in np.asarray(X) if text]
+        return np.array([[len(piece) for piece in text] * 2 for text in pieces])
+
+
+@pytest.mark.parametrize("place", [0, 5])
+@pytest.mark.parametrize("text", ["", "a,bb"])
+def test_a_row_of_which_a_map_makes_another_shape_is_null(text, place, rng):
+    lengths = rng.integers(1, 9, 40)
+    X = np.array(["x" * length for length in lengths], dtype=object)
+    latent = Identity().fit(np.column_stack([lengths, lengths]))
+    model = BuyerModel(_Lengths(), latent, np.zeros(2), 10.0)
+    whole, _ = model.private_rows(X)
+    X[place] = text
+    part, is_null = model.private_rows(X)
+    assert np.flatnonzero(is_null).tolist() == [place]
+    np.testing.assert_array_equal(np.delete(part, place, 0), np.delete(whole, place, 0))
+
+
 def test_without_noise_a_row_that_is_not_finite_is_refused(rows):
     model = BuyerModel(identity(rows), Identity().fit(rows), np.zeros(10), 2.0)
     X = rows.copy()

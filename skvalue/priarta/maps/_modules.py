@@ -69,18 +69,20 @@ def n_entries_of(fitted_map):
     return getattr(fitted_map, "n_features_in_", None)
 
 
-def map_alone(fitted_map, X, is_null, name):
+def map_alone(fitted_map, X, is_null, name, n_dimensions=None):
     """Output (n_rows, n_dimensions) of a map, for each row of X by itself.
 
     X is without null rows, see `without_null_rows`. Rows that are null, or not finite
     after the map, are zeros; ``is_null`` (n_rows,) is updated. A row that the map
-    refuses is null, too.
+    refuses is null, too, and one for which it gives another number of entries.
+
+    n_dimensions : int, entries that the map must give a row; None if it is not known
     """
     n_rows = len(is_null)
     if hasattr(fitted_map, "transform_alone"):
         values = np.array(fitted_map.transform_alone(X), dtype=np.float64)
     else:
-        values = _map_row_by_row(fitted_map, X, is_null)
+        values = _map_row_by_row(fitted_map, X, is_null, n_dimensions)
     if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
         raise ValueError(
             f"{name} must give an array of shape ({n_rows}, n_dimensions) for "
@@ -106,7 +108,7 @@ def without_null_rows(X, is_null):
     return numbers
 
 
-def _map_row_by_row(fitted_map, X, is_null):
+def _map_row_by_row(fitted_map, X, is_null, n_dimensions):
     """Output of a map that is called for each row; rows that it refuses are null."""
     n_rows = len(is_null)
     values = None
@@ -114,18 +116,23 @@ def _map_row_by_row(fitted_map, X, is_null):
         # What a map says of a row of zeros does not depend on private rows.
         zeros = np.zeros((1, *X.shape[1:]), dtype=X.dtype)
         values = np.zeros((n_rows, *np.shape(fitted_map.transform(zeros))[1:]))
+    elif n_dimensions is not None:
+        values = np.zeros((n_rows, n_dimensions))
     refusal = None
     for i in range(n_rows):
         row = safe_indexing(X, [i])  # a copy, whose shape is that of all others
         try:
-            value = np.asarray(fitted_map.transform(row), dtype=np.float64)
+            (value,) = np.asarray(fitted_map.transform(row), dtype=np.float64)
         except Exception as error:  # of a map of any kind
             refusal = error
             is_null[i] = True
             continue
         if values is None:
-            values = np.zeros((n_rows, *value.shape[1:]))
-        values[i] = value[0]
+            values = np.zeros((n_rows, *value.shape))
+        if value.shape != values.shape[1:]:
+            is_null[i] = True
+            continue
+        values[i] = value
     if values is None:
         raise refusal
     return values

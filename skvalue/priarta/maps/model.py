@@ -247,8 +247,11 @@ class BuyerModel:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning can tell of a row, too
             X = without_null_rows(X, is_null)
-            values = map_alone(self.representation, X, is_null, "representation")
-            rows = map_alone(self.latent, values, is_null, "latent")
+            n_entries = n_entries_of(self.latent)
+            values = map_alone(
+                self.representation, X, is_null, "representation", n_entries
+            )
+            rows = map_alone(self.latent, values, is_null, "latent", self.n_dimensions)
             if rows.shape[1] != self.n_dimensions:
                 raise ParameterError(
                     "X",
