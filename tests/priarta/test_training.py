@@ -179,8 +179,8 @@ def test_no_step_waits_for_the_gpu(name, has_room, monkeypatch):
 @EACH_TRAINING
 def test_a_gpu_trains_as_the_cpu(name, has_room, monkeypatch):
     """On the same batches and views."""
-    if name == "digits" and version("kornia").startswith("0.8."):
-        pytest.skip("kornia 0.8 warps by half a pixel more")
+    if name in ("digits", "bytes") and version("kornia").startswith("0.8."):
+        pytest.skip("kornia 0.8 has another unit of places in a warp")
     on_cpu, X = fit_training(name, "cpu", 16)
     simulate_a_gpu(monkeypatch)
     if not has_room:

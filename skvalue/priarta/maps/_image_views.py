@@ -1,8 +1,8 @@
 """Views of images on a GPU, from numbers that kornia draws on the CPU.
 
-Each transformation of `image_augmentations` is done by operations on the whole batch.
-kornia reads some numbers of a batch on the CPU, so that it would wait for the GPU, and
-cuts out crops one by one. Importing this imports torch.
+Each transformation of `image_augmentations` is done by operations on the whole batch,
+as by kornia 0.9 on a CPU. kornia reads some numbers of a batch on the CPU, so that it
+would wait for the GPU, and cuts out crops one by one. Importing this imports torch.
 """
 
 import torch
