@@ -112,6 +112,25 @@ def test_errors_have_the_size_of_misses(semivalue, n_coalitions):
     assert np.mean(np.array(standardised) <= 0.5) < 0.75
 
 
+def test_errors_allow_for_residuals_of_the_sizes_that_a_semivalue_weights():
+    # A Beta value whose weight is on large coalitions, which the process predicts badly
+    # or well; all hyperparameters and the spread of utilities are the same.
+    rng = np.random.default_rng(0)
+    masks = all_masks(9)[1 + rng.permutation(511)[:150]]
+    is_large = masks.sum(axis=1) >= 6
+    jumps = rng.choice([-1.0, 1.0], size=150)
+    hyper = Hyper.from_vector(HyperPrior.of(9, 0.5).mean)
+
+    def relative_error(is_unpredictable):
+        process = condition(hyper, masks, np.where(is_unpredictable, jumps, 0.0))
+        _, errors = semivalue_posterior(process, size_weights((1, 16), 9), 0.0)
+        # On the whole, errors are in proportion to left-out residuals.
+        larger = np.sqrt(np.mean(process.left_out_z**2))
+        return errors.mean() / (process.spread * larger)
+
+    assert relative_error(is_large) > 1.2 * relative_error(~is_large)
+
+
 @ALL_GAMES
 def test_errors_are_smaller_than_those_of_stratified_subsets(name):
     game = GAMES[name]

@@ -11,14 +11,13 @@ left-out utilities are least, weighted as in the semivalue that is estimated: a 
 """
 
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from .closed_forms import (
-    pair_weights,
-    semivalue_weights,
+    mean_squared_pair_weights,
+    mean_squared_weights,
     utility_pair_weights,
     utility_weights,
 )
@@ -29,6 +28,7 @@ from .fit import (
     fit_process,
     fit_seconds,
     is_constant,
+    left_out_counts,
     pair_posterior,
     semivalue_posterior,
 )
@@ -106,7 +106,7 @@ def blend_posterior(blend, q, empty_utility):
     The two parts of an error add up, as those of estimates from the same utilities do.
     """
     values, errors = semivalue_posterior(blend.process, q, empty_utility)
-    weight = rest_weight(blend, _mean_squares(q))
+    weight = rest_weight(blend, mean_squared_weights(q))
     if weight == 0:
         return values, errors
     rest_values, rest_errors = semivalue_posterior(
@@ -123,7 +123,7 @@ def blend_posterior(blend, q, empty_utility):
 def blend_pair_posterior(blend, q, empty_utility):
     """As `pair_posterior`, of a blend."""
     interactions = pair_posterior(blend.process, q, empty_utility)
-    weight = rest_weight(blend, _mean_pair_squares(q))
+    weight = rest_weight(blend, mean_squared_pair_weights(q))
     if weight == 0:
         return interactions
     rest = pair_posterior(blend.rest, q, _empty_rest(blend, empty_utility))
@@ -161,23 +161,14 @@ def blend_seconds(m, n):
 def rest_weight(blend, mean_squares):
     """Weight, in [0, 1], of the second process.
 
-    That with the least squared errors of left-out folds, less its standard error, so
-    that it is 0 where these are errors of a few coalitions. Each error counts as often
-    as there are unknown coalitions of its size for one that is known, and by the mean
-    square of their weights in what is estimated, ``mean_squares`` of shape (n + 1,):
-    that is the variance of an estimate whose coalitions are wrong independently of each
-    other. The same folds are left out of both processes, whose hyperparameters stay.
+    That with the least squared errors of left-out folds, see `left_out_counts` for
+    ``mean_squares``, less its standard error, so that it is 0 where these are errors of
+    a few coalitions. The same folds are left out of both processes, whose
+    hyperparameters stay.
     """
     if blend.rest is None:
         return 0.0
-    n = blend.process.hyper.n
-    sizes = blend.process.masks.sum(axis=1)
-    n_known = np.bincount(sizes, minlength=n + 1)
-    n_coalitions = np.array([comb(n, size) for size in range(n + 1)], dtype=float)
-    n_unknown = n_coalitions - n_known
-    counts = mean_squares * n_unknown / np.maximum(n_known, 1)
-    counts = counts[sizes]
-
+    counts = left_out_counts(blend.process.masks, mean_squares)
     errors = left_out_errors(blend.process, blend.trees.folds)
     differences = errors - left_out_errors(blend.rest, blend.trees.folds)
     total = counts @ differences**2
@@ -204,24 +195,3 @@ def left_out_errors(process, folds):
         precision = of_fold.T @ of_fold
         errors[rows] = np.linalg.solve(precision, process.alpha[rows])
     return process.spread * errors
-
-
-def _mean_squares(q):
-    """Mean square of the weights of a coalition of each size in the semivalues."""
-    n = len(q)
-    joined, left = semivalue_weights(q)
-    fractions = np.arange(n + 1) / n
-    return fractions * joined**2 + (1 - fractions) * left**2
-
-
-def _mean_pair_squares(q):
-    """As `_mean_squares`, in the interactions of pairs."""
-    n = len(q) + 1
-    sizes = np.arange(n + 1)
-    # Of the pairs of n players, those with both, one and none in a coalition.
-    with_both = sizes * (sizes - 1)
-    with_one = 2 * sizes * (n - sizes)
-    with_none = (n - sizes) * (n - sizes - 1)
-    both, one, none = pair_weights(q)
-    squares = with_both * both**2 + with_one * one**2 + with_none * none**2
-    return squares / (n * (n - 1))

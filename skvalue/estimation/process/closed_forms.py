@@ -51,6 +51,27 @@ def pair_weights(q):
     return both, one, none
 
 
+def mean_squared_weights(q):
+    """Mean squares of the weights of a coalition of each size in values, (n + 1,)."""
+    n = len(q)
+    joined, left = semivalue_weights(q)
+    sizes = np.arange(n + 1)
+    return sizes / n * joined**2 + (n - sizes) / n * left**2
+
+
+def mean_squared_pair_weights(q):
+    """As `mean_squared_weights`, in the interactions of pairs."""
+    n = len(q) + 1
+    sizes = np.arange(n + 1)
+    both, one, none = pair_weights(q)
+    # Of the pairs of n players, those with both, one and none in a coalition.
+    with_both = sizes * (sizes - 1)
+    with_one = 2 * sizes * (n - sizes)
+    with_none = (n - sizes) * (n - sizes - 1)
+    squares = with_both * both**2 + with_one * one**2 + with_none * none**2
+    return squares / (n * (n - 1))
+
+
 def utility_weights(masks, q):
     """Weights of the utilities of coalitions in the semivalues, both (m, n)."""
     joined, left = semivalue_weights(q)

@@ -25,7 +25,7 @@ from .blend import (
     condition_blend,
     fit_blend,
 )
-from .closed_forms import semivalue_weights
+from .closed_forms import mean_squared_weights
 from .fit import (
     STEPS,
     fit_process,
@@ -92,11 +92,8 @@ def size_masses(q):
         The weights.
     """
     n = len(q)
-    joined, left = semivalue_weights(q)
-    sizes = np.arange(n + 1)
-    n_coalitions = np.array([comb(n, s) for s in sizes], dtype=np.float64)
-    mean_squares = sizes / n * joined**2 + (n - sizes) / n * left**2
-    masses = n_coalitions * np.sqrt(mean_squares)
+    n_coalitions = np.array([comb(n, s) for s in range(n + 1)], dtype=np.float64)
+    masses = n_coalitions * np.sqrt(mean_squared_weights(q))
     masses[[0, n]] = 0.0
     return masses
 
