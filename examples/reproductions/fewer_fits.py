@@ -65,8 +65,9 @@ MODELS = {
 }
 REGRESSION = ("diabetes", "california_housing", "friedman1", "friedman2", "friedman3")
 N_VAL = 300
-# It takes two minutes for 200 rows and 8,000 fits, however short a fit is.
-MOST_ROWS_OF_SVARM = 100
+# Estimators of shapiq that take minutes for 200 rows, however short a fit is.
+SLOW_SHAPIQ = ("SVARM", "kADDSHAP")
+MOST_ROWS_OF_SLOW = 100
 
 
 class Case(NamedTuple):
@@ -358,10 +359,11 @@ def peers_of(case, shapiq):
         if case.semivalue == "shapley"
         else (BANZHAF_PEERS, BANZHAF_SHAPIQ)
     )
-    peers = dict(tables[shapiq])
-    if shapiq and case.n > MOST_ROWS_OF_SVARM:
-        del peers["SVARM"]
-    return peers
+    return {
+        name: peer
+        for name, peer in tables[shapiq].items()
+        if not shapiq or case.n <= MOST_ROWS_OF_SLOW or name not in SLOW_SHAPIQ
+    }
 
 
 def best_of_shapiq(squares):

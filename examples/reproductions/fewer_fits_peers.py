@@ -235,6 +235,7 @@ SHAPIQ = {
     "PermutationSamplingSV": of_shapiq("PermutationSamplingSV"),
     "StratifiedSamplingSV": of_shapiq("StratifiedSamplingSV"),
     "OwenSamplingSV": of_shapiq("OwenSamplingSV", n_anchor_points=10),
+    "kADDSHAP": of_shapiq("kADDSHAP", max_order=2),
     "PolySHAP": of_shapiq("PolySHAP", max_terms=1000, pairing_trick=True),
     "OddSHAP": of_shapiq("OddSHAP"),
     "ProxySHAP": of_shapiq("ProxySHAP", index="SV", max_order=1),
