@@ -26,6 +26,7 @@ from skvalue._utils.torch_device import (
     in_any_order,
     on_gpu,
     seeded,
+    send,
 )
 from skvalue.neighbors import get_engine
 from skvalue.priarta import GaussianVAE, SimCLR
@@ -334,3 +335,31 @@ def test_nothing_depends_on_what_torch_is_set_to(name, rng):
             stack.enter_context(setting())
         np.testing.assert_array_equal(computed(), expected)
     assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=pytest.mark.gpu), "sim"])
+def test_tensors_of_all_kinds_are_sent_at_once_for_each_dtype(device, monkeypatch):
+    tensors = [
+        torch.arange(6.0).reshape(2, 3),
+        torch.tensor([True, False]),
+        torch.zeros((0, 4)),
+        torch.arange(5),
+        torch.tensor(2.5),
+    ]
+    if device == "sim":
+        simulated_gpu = simulate_a_gpu(monkeypatch)
+        with (
+            simulated_gpu.count_copies() as copies,
+            simulated_gpu.count_waits() as waits,
+        ):
+            sent = send(tensors, find_device("cuda"))
+        assert len(copies) == 3  # of floats, integers and booleans
+        assert waits == []
+    elif torch.cuda.is_available():
+        sent = send(tensors, "cuda")
+    else:
+        pytest.skip("torch sees no GPU")
+    for tensor, expected in zip(sent, tensors):
+        assert tensor.device.type == find_device("cuda")
+        assert tensor.dtype == expected.dtype
+        assert torch.equal(tensor.cpu(), expected)
