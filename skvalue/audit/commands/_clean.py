@@ -51,11 +51,11 @@ def add_command(commands):
     parser.add_argument(
         "--drop",
         type=_drop,
-        help="a fraction of the rows, their number, or a rule: negative, significant "
-        "(needs --validation), auto (the rows for which another label is more "
-        "probable, of each class as many as can be wrong; with --method, or for "
-        "targets, a fraction chosen by cross-validation); default: auto for labels "
-        "without --method, else 0.1",
+        help="a fraction of the rows, their number (of the groups with --groups), or a "
+        "rule: negative, significant (needs --validation), auto (the rows for which "
+        "another label is more probable, of each class as many as can be wrong; with "
+        "--method, or for targets, a fraction chosen by cross-validation); default: "
+        "auto for labels without --method, else 0.1",
     )
     parser.add_argument(
         "--keep-classes",
