@@ -148,6 +148,8 @@ def _kind(column, name, is_text=False):
     present = column.dropna()
     if dtype_kind == "O" and len(present):
         dtype_kind = _kind_of_objects(present.iloc[0], name)
+    elif dtype_kind == "c":
+        _kind_of_objects(0j, name)  # is refused
     if len(present) == 0 or (present == present.iloc[0]).all():
         has_both = 0 < len(present) < len(column)
         return "category" if has_both else "constant"

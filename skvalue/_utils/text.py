@@ -55,6 +55,7 @@ def number_text(number, grouped=True):
     >>> [number_text(number) for number in (4511000.0, 0.12345, 3.0, 2e-9)]
     ['4,511,000', '0.1235', '3', '2e-09']
     """
+    number = float(number)  # 1e15 is infinite in float16
     digits = 4 if grouped else 6
     if number == 0 or not 1e-4 <= abs(number) < 1e15:
         return f"{number:.{digits}g}"

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.validation import check_consistent_length
 
-from .._utils.columns import column_encoder, split_texts
+from .._utils.columns import column_encoder, refuse_repeated_names, split_texts
 from .._utils.containers import known_rows, pandas_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.sklearn import StrOptions, validate_params
@@ -95,7 +95,7 @@ def audit_table(
         pixels a side, or 64 for an embedding.
     y : array-like of shape (n_samples,), default=None
         Their labels, or targets. A named series names the target in the report. None
-        for a file.
+        for a file or a frame of which `target` is a column.
     X_val, y_val : array-like, default=None
         Other rows, of the same columns, and their labels. The notes of the report then
         say how many of them are in X, and how well they are predicted with and without
@@ -118,7 +118,7 @@ def audit_table(
     title : str, default=None
         Title of the report; None is the name of the file, or "Table".
     target : str, default=None
-        Name of the target; for a file, its column.
+        Name of the target; without y, the column of the file or frame that it is.
     texts : sequence of str, default=()
         Columns of a pandas frame, or of a file, that are texts whatever they hold.
         Others are texts if their entries have three words or more on average. Texts in
@@ -136,8 +136,9 @@ def audit_table(
     ------
     ValueError
         As of :meth:`skvalue.LabelErrorDetector.fit`, and of `read_table` for a file; if
-        contents have another length than y, y is given for a file, or one of X_val and
-        y_val without the other or without X.
+        contents have another length than y, y is given for a file, neither y nor the
+        column `target`, X_val with other columns than X, or one of X_val and y_val
+        without the other or without X.
 
     See Also
     --------
@@ -162,9 +163,9 @@ def audit_table(
         has_embedding = detector is not None and detector.embedding is not None
         table = _read_file(X, y, target, has_embedding)
     else:
-        table = _Table(X, y, getattr(y, "name", None) if target is None else target)
-    X = pandas_rows(known_rows(table.X))
-    X_val = pandas_rows(known_rows(X_val, "X_val"))
+        table = _read_rows(pandas_rows(known_rows(X)), y, target)
+    X = table.X
+    X_val = _with_columns_of(X, pandas_rows(known_rows(X_val, "X_val")))
     contents = known_rows(table.contents if contents is None else contents, "contents")
     target = None if table.target is None else str(table.target)
     y = np.asarray(table.y).reshape(-1)
@@ -307,6 +308,41 @@ def _check_points(X, X_val, y_val):
         raise ParameterError(
             "X_val", "must be None without X, to whose rows points are compared."
         )
+
+
+def _read_rows(X, y, target):
+    """The table of rows in memory; without y, the target is a column of a frame."""
+    if y is None:
+        if target is None or target not in getattr(X, "columns", ()):
+            raise ParameterError(
+                "y",
+                "must be the labels of the rows, unless `target` names their column in "
+                f"a frame or file. Got None, and target={target!r}.",
+            )
+        refuse_repeated_names(X.columns)
+        others = [name for name in X.columns if name != target]
+        return _Table(X[others], X[target], target)
+    if X is not None and np.ndim(X) == 1 and kind_of(X) == "table":
+        raise ParameterError(
+            "X",
+            "must be a table of two dimensions, texts or images. Got one number or "
+            "object per row.",
+        )
+    return _Table(X, y, getattr(y, "name", None) if target is None else target)
+
+
+def _with_columns_of(X, X_val):
+    """Validation points with the columns of the rows, in the order of these."""
+    if not hasattr(X, "columns") or not hasattr(X_val, "columns"):
+        return X_val
+    refuse_repeated_names(X.columns)
+    refuse_repeated_names(X_val.columns)
+    lacking = [name for name in X.columns if name not in X_val.columns]
+    other = [name for name in X_val.columns if name not in X.columns]
+    if lacking or other:
+        got = f"none named {lacking[0]!r}" if lacking else f"one named {other[0]!r}"
+        raise ParameterError("X_val", f"must have the columns of X. Got {got}.")
+    return X_val[list(X.columns)]
 
 
 def _read_file(path, y, target, has_embedding):

@@ -1,6 +1,7 @@
 """Audits of rows of any kind: tables, texts, pictures, targets of a regression."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pytest
@@ -316,3 +317,94 @@ def test_a_name_of_two_columns_is_refused(function, rng):
     X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "a", "b"])
     with pytest.raises(ValueError, match="once.*Got 'a' twice"):
         function(X, np.arange(80) % 2)
+
+
+# The target as a column, and points of other columns ---------------------------------
+
+
+def two_columns(n=60):
+    """A frame of a number, a category and a label that follows from the number."""
+    x = np.random.default_rng(0).normal(size=n)
+    labels = np.where(x > 0, "high", "low")
+    return pd.DataFrame({"x": x, "c": np.tile(["u", "v"], n // 2), "label": labels})
+
+
+def quick_audit(X, y=None, **options):
+    return audit(X, y, detector=QUICK, **options)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "lazy", "pyarrow"])
+def test_without_y_the_target_is_a_column_of_a_frame(container):
+    frame = two_columns()
+    rows = frame
+    if container == "pyarrow":
+        rows = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    elif container != "pandas":
+        rows = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+        rows = rows.lazy() if container == "lazy" else rows
+    report = quick_audit(rows, target="label")
+    expected = quick_audit(frame[["x", "c"]], frame["label"])
+    assert np.array_equal(report.values, expected.values)
+    assert report.about["target"] == "label"
+
+
+@pytest.mark.parametrize(
+    ("X", "target"),
+    [
+        (two_columns(), None),
+        (two_columns(), "other"),
+        (np.zeros((60, 2)), "label"),
+        (["a text"] * 60, None),
+    ],
+    ids=["frame", "other column", "array", "texts"],
+)
+def test_rows_without_labels_are_refused(X, target):
+    message = f"y must be the labels .* Got None, and target={target!r}"
+    with pytest.raises(ValueError, match=message):
+        quick_audit(X, target=target)
+
+
+@pytest.mark.parametrize("container", [list, np.array, pd.Series])
+def test_one_number_per_row_is_no_table(container):
+    with pytest.raises(ValueError, match="X must be a table .* Got one number or"):
+        quick_audit(container(np.arange(60.0).tolist()), np.arange(60) % 2)
+
+
+def test_complex_numbers_are_refused():
+    frame = two_columns()
+    frame["c"] = np.arange(60) * 1j
+    message = "must hold numbers, .* Got complex in the column 'c'"
+    with pytest.raises(ValueError, match=message):
+        quick_audit(frame, target="label")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble])
+def test_numbers_of_any_precision_are_shown(dtype):
+    frame = two_columns().astype({"x": dtype})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert quick_audit(frame, target="label").to_html()
+
+
+def test_columns_of_points_may_be_in_another_order():
+    frame = two_columns(80)
+    rows, points = frame[:60], frame[60:]
+    notes = [
+        quick_audit(
+            rows[["x", "c"]], rows["label"], X_val=points[names], y_val=points["label"]
+        ).notes
+        for names in (["x", "c"], ["c", "x"])
+    ]
+    assert notes[0] == notes[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "got"),
+    [(["x"], "none named 'c'"), (["x", "c", "label"], "one named 'label'")],
+)
+def test_points_of_other_columns_are_refused(names, got):
+    frame = two_columns()
+    points = {"X_val": frame[names], "y_val": frame["label"]}
+    message = f"X_val must have the columns of X. Got {got}"
+    with pytest.raises(ValueError, match=message):
+        quick_audit(frame, target="label", **points)
