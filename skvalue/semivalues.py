@@ -279,7 +279,7 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     Raises
     ------
     ValueError
-        If n is above 20 or below 1.
+        If n is above 20 or below 1, or a utility is not finite.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
     Raises
     ------
     ValueError
-        If the number of utilities is not a power of two.
+        If the number of utilities is not a power of two, or one is not finite.
 
     Examples
     --------
@@ -329,9 +329,16 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
     """
     utilities = np.asarray(utilities, dtype=np.float64)
     n = len(utilities).bit_length() - 1
-    if n < 1 or len(utilities) != 2**n:
+    if n < 1 or utilities.shape != (2**n,):
         raise ValueError(
-            f"utilities must have 2^n entries, n >= 1. Got {len(utilities)}."
+            f"utilities must have 2^n entries, n >= 1. Got shape {utilities.shape}."
+        )
+    if not np.isfinite(utilities).all():
+        code = np.flatnonzero(~np.isfinite(utilities))[0]
+        players = [i for i in range(n) if code >> i & 1]
+        raise ValueError(
+            f"utilities must be finite. Got {utilities[code]} for the coalition of the "
+            f"players {players}."
         )
 
     # Sizes of all coalitions of the other n - 1 players.

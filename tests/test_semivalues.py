@@ -128,8 +128,24 @@ def test_a_table_of_utilities_gives_the_enumeration(semivalue, rng):
 
 
 def test_a_table_without_all_coalitions_is_refused():
-    with pytest.raises(ValueError, match="utilities must have 2.n entries.* Got 6"):
+    with pytest.raises(ValueError, match=r"utilities must have 2.n entries.* \(6,\)"):
         tabulated_semivalue(np.zeros(6))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, None])
+def test_utilities_that_are_not_finite_are_refused(value):
+    def utility(players):
+        return value if players == (0, 2) else len(players)
+
+    message = r"utilities must be finite. Got .* for the coalition .* \[0, 2\]"
+    with pytest.raises(ValueError, match=message):
+        enumerate_semivalue(utility, 3)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1,), (0,), (3, 1)])
+def test_tables_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="2.n entries"):
+        tabulated_semivalue(np.zeros(shape))
 
 
 def two_others(n):

@@ -213,7 +213,9 @@ def _hash_levels(levels_by_column):
     n_rows = len(levels_by_column[0])
     hashes = np.empty((n_rows, len(levels_by_column)), dtype=np.uint64)
     for j, levels in enumerate(levels_by_column):
-        hash_of_level = rng.integers(2**63, size=levels.max() + 1, dtype=np.uint64)
+        hash_of_level = rng.integers(
+            2**63, size=levels.max(initial=-1) + 1, dtype=np.uint64
+        )
         hashes[:, j] = hash_of_level[levels]
     return hashes
 

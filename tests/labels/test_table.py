@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skvalue.labels import table_to_numbers
+from skvalue.labels import find_duplicates, match_rows, table_to_numbers
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars", "array"])
@@ -89,3 +89,13 @@ def test_categories_that_are_numbers_are_categories():
 def test_tables_without_finite_numbers_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         table_to_numbers(X)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_no_rows_have_no_duplicates(rows):
+    X = np.arange(2.0 * rows).reshape(rows, 2)
+    duplicates = find_duplicates(X[:0])
+    assert len(duplicates.codes) == 0
+    assert duplicates.verdict == "none"
+    codes, codes_of_none, pairs = match_rows(X, X[:0])
+    assert (len(codes), len(codes_of_none), len(pairs)) == (rows, 0, 0)
