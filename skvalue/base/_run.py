@@ -385,7 +385,8 @@ class _Steps:
             self._n_left -= 1
             self._n_ended += 1
             stops = ended.call_on_fit_task_end(estimator=run._estimator)
-            run.stopped = bool(stops)
+            # After the last step there is nothing left to stop.
+            run.stopped = bool(stops) and self._n_left > 0
             self._estimate_time()
         if run.stopped and loop:
             raise _Stopped

@@ -1,10 +1,19 @@
 """Callbacks see the steps of a fit, and end it; so does Ctrl-C."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    DataOOBValuer,
+    InfluenceValuer,
+    InRunShapleyValuer,
+    KNNShapleyValuer,
+    LeaveOneOutValuer,
+    TKNNShapleyValuer,
+)
 from skvalue.exceptions import IncompleteFitWarning
 
 from ..watch import Impatient, Watch
@@ -45,6 +54,29 @@ def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng)
     assert valuer.utility_ == pytest.approx(of_points_done.utility_)
     X_new = X + 1
     np.testing.assert_allclose(valuer.transform(X_new), of_points_done.transform(X_new))
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        KNNShapleyValuer(),
+        TKNNShapleyValuer(0.5),
+        InfluenceValuer(),
+        InRunShapleyValuer(n_steps=3, random_state=0),
+        LeaveOneOutValuer(),
+        DataOOBValuer(n_estimators=40, random_state=0),
+    ],
+    ids=lambda valuer: type(valuer).__name__,
+)
+def test_a_callback_that_stops_after_the_last_step_stops_nothing(valuer, rng):
+    X, y = two_classes_at_random(rng, 40)
+    watch = Watch()
+    values = clone(valuer).set_callbacks(watch).fit(X, y).values_
+    stopped = clone(valuer).set_callbacks(Watch(stop_at=watch.ended))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IncompleteFitWarning)
+        stopped.fit(X, y)
+    np.testing.assert_array_equal(stopped.values_, values)
 
 
 @pytest.mark.parametrize("valuer", IN_THREADS)
