@@ -141,6 +141,10 @@ def validate_params(constraints, *, prefer_skip_nested_validation):
 # become values.
 always_checked = config_context(assume_finite=False)
 
+# Context of transformers whose output is used here alone: with `transform_output` it
+# would be a frame. The user's own estimators keep that setting.
+in_arrays = config_context(transform_output="default")
+
 
 def fit_context(*, prefer_skip_nested_validation):
     """scikit-learn's decorator of a fit, which then always looks for NaN."""

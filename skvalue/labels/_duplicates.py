@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from .._utils.containers import known_rows
 from .._utils.row_groups import by_first_row
+from .._utils.sklearn import in_arrays
 from .._utils.table_columns import columns_of, identifies
 from ..base import hash_rows, is_numeric, row_hashes, stack_rows
 
@@ -301,6 +302,7 @@ def _is_measured(column):
     return len(np.unique(column.entries)) > _MAX_DISTINCT_OF_CODES
 
 
+@in_arrays
 def _near_pairs(codes, vectors):
     """Pairs of different rows that are each other's nearest, at a short distance."""
     _, first_rows = np.unique(codes, return_index=True)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
-from .._utils.sklearn import Interval, StrOptions
+from .._utils.sklearn import Interval, StrOptions, in_arrays
 from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
@@ -416,6 +416,7 @@ class UnrolledValuer(BaseInSampleValuer):
         at_points = model.rows(points.X, points.y, "y_val")
         return model.rows(X, y), Utility(model, at_points, points.weights)
 
+    @in_arrays
     def _standardized_rows(self, problem, points, X, y):
         """As `_rows`, of the built-in model: in units of the rows X, y."""
         columns = StandardScaler().fit(X)

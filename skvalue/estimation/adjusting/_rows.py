@@ -5,9 +5,12 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
+from ..._utils.sklearn import in_arrays
+
 _NEGLIGIBLE = 1e-10  # of the largest variance
 
 
+@in_arrays
 def standard_components(X, n_components=14, random_state=None):
     """Leading principal components of the standardised columns, each of variance 1.
 
