@@ -3,6 +3,8 @@
 Posteriors of coalitions with and without them are far from each other.
 """
 
+from time import process_time
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -188,6 +190,20 @@ class TestWork:
         honest = n_likelihoods(model, make_releases(n_parties, 0, **FACTS))
         bad = n_likelihoods(model, make_releases(n_parties, n_flipped, **FACTS))
         assert bad < limit * honest
+
+    @pytest.mark.slow
+    def test_time_of_bad_parties_is_little_more(self):
+        """The predictions of particles of no weight take no time."""
+        X_val, y_val = linear_rows(1000, 3, np.random.default_rng(5))
+        seconds = []
+        for n_flipped in (0, 3):
+            releases = linear_releases(12, n_flipped, **FACTS)
+            scorer = PredictiveValueScorer(BayesianLinear(), random_state=0)
+            start = process_time()
+            scorer.fit(releases, X_val=X_val, y_val=y_val)
+            seconds.append(process_time() - start)
+        honest, bad = seconds
+        assert bad < 1.6 * honest
 
     def test_of_honest_parties_is_a_few_draws_of_each_posterior(self):
         releases = linear_releases(6, 0, **FACTS)

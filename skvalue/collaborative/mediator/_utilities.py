@@ -16,6 +16,7 @@ from ..._utils.parallel import one_blas_thread
 
 _BLOCK_SIZE = 4_000_000  # log-likelihoods in a block of coalitions
 _N_REPORTS = 16  # at least, of an evaluation that is watched
+_N_LOCATED = 4000  # particles, by whose weights posteriors are located
 _MIN_LOG_WEIGHT = -37.0  # relative to the largest; smaller ones are below rounding
 _MIN_DENSITY = 1e-280  # smaller means of densities are computed from their logarithms
 
@@ -50,6 +51,9 @@ def evaluate(utility, particles, masks, evaluated=None):
     batches = list(gen_batches(len(masks), batch_size))
     by_points = []
     with one_blas_thread():
+        order = _similar_together(particles, masks)
+        masks = masks[order]
+        to_masks = np.argsort(order)
         blocks = utility.blocks(particles)
         for number, block in enumerate(blocks):
             value_of = block.bind(particles)
@@ -62,8 +66,31 @@ def evaluate(utility, particles, masks, evaluated=None):
                 if evaluated is not None:
                     evaluated(fraction)
             record = type(records[0])
-            by_points.append(record(*map(np.concatenate, zip(*records))))
+            columns = [np.concatenate(column)[to_masks] for column in zip(*records)]
+            by_points.append(record(*columns))
     return utility.merge(by_points)
+
+
+def _similar_together(particles, masks):
+    """Order of coalitions by which those of similar posteriors come together.
+
+    A block of them then has fewer particles of some weight. Posteriors are sorted by
+    where they have most weight, along the direction in which they differ most, and
+    those of one quarter by their numbers of parties.
+    """
+    n_particles = len(particles.phi)
+    some = np.linspace(0, n_particles - 1, min(n_particles, _N_LOCATED)).astype(int)
+    loglik = particles.loglik[some].T
+    log_base = particles.log_base[some]
+    tops = [
+        np.argmax(masks[batch] @ loglik + log_base, axis=1)
+        for batch in gen_batches(len(masks), max(1, _BLOCK_SIZE // len(some)))
+    ]
+    locations = particles.phi[some][np.concatenate(tops)]
+    residuals = locations - locations.mean(axis=0)
+    _, _, directions = np.linalg.svd(residuals, full_matrices=False)
+    ranks = np.argsort(np.argsort(residuals @ directions[0], kind="stable"))
+    return np.lexsort((masks.sum(axis=1), 4 * ranks // len(masks)))
 
 
 def surprise(particles, rows):
@@ -161,13 +188,16 @@ class PredictiveGain:
     def bind(self, particles):
         """The function that gives `PredictiveValues` of rows (R, J)."""
         blocks = self._slices(particles)
+        prior = _WeightedParticles.of(particles, np.zeros((1, len(particles.phi))))
 
         @lru_cache(maxsize=1)
         def densities(number):
-            """Densities (J, block) over their maxima, and logarithms of the maxima."""
+            """The densities of a block of points, and their means of the prior."""
             logs = self._log_densities(particles.phi, blocks[number])
             top = logs.max(axis=0)
-            return np.exp(logs - top), top
+            table = np.exp(logs - top)
+            prior_means = self._log_means(prior, blocks[number], table, top)
+            return table, top, prior_means
 
         return partial(self._gains, particles, blocks, densities)
 
@@ -195,47 +225,14 @@ class PredictiveGain:
 
     def _gains(self, particles, blocks, densities, rows):
         """`PredictiveValues` of rows (R, J), by blocks of points."""
-        # The first row is the prior.
-        log_weights = np.concatenate([np.zeros((1, len(particles.phi))), rows])
-        log_weights += particles.log_base
-        log_weights -= log_weights.max(axis=1, keepdims=True)
-
-        # Particles of no weight in any row are left out: most of them, where rows are
-        # of parties that agree, and others do not.
-        is_used = log_weights.max(axis=0) > _MIN_LOG_WEIGHT
-        n_replicates = particles.n_replicates
-        members = [
-            group[is_used[group]]
-            for group in np.split(np.arange(len(is_used)), n_replicates)
-        ]
-        weights = [np.exp(log_weights[:, group]) for group in members]
-        masses = np.array([replicate.sum(axis=1) for replicate in weights])
-
+        posteriors = _WeightedParticles.of(particles, rows)
         points = np.empty((len(rows), len(self.y)))
-        replicates = np.zeros((len(rows), n_replicates))
+        replicates = np.zeros((len(rows), particles.n_replicates))
         for number, block in enumerate(blocks):
-            table, top = densities(number)
-
-            # The sum over all particles is that of the sums over replicates.
-            sums = [
-                replicate @ table[group] for replicate, group in zip(weights, members)
-            ]
-            log_means = _log_quotients(sum(sums), masses.sum(axis=0))
-
-            # Where the mean of a point underflows, it is computed from logarithms.
-            for k in np.flatnonzero(np.isneginf(log_means).any(axis=0)):
-                point = slice(block.start + k, block.start + k + 1)
-                logs = self._log_densities(particles.phi, point)[:, 0]
-                log_means[:, k] = logsumexp(log_weights + logs, axis=1) - top[k]
-                log_means[:, k] -= logsumexp(log_weights, axis=1)
-
-            points[:, block] = log_means[1:] - log_means[0]
-            for g in range(n_replicates):
-                in_replicate = _log_quotients(sums[g], masses[g])
-                in_replicate = np.where(
-                    np.isfinite(in_replicate), in_replicate, log_means
-                )
-                replicates[:, g] += (in_replicate[1:] - in_replicate[0]).sum(axis=1)
+            table, top, (prior_means, prior_in_replicates) = densities(number)
+            log_means, in_replicates = self._log_means(posteriors, block, table, top)
+            points[:, block] = log_means - prior_means
+            replicates += (in_replicates - prior_in_replicates).sum(axis=2).T
 
         if not np.isfinite(points).all():
             bad = self.y[~np.isfinite(points).all(axis=0)]
@@ -245,9 +242,79 @@ class PredictiveGain:
             )
         return PredictiveValues(points.mean(axis=1), replicates / len(self.y), points)
 
+    def _log_means(self, posteriors, block, table, top):
+        """Logarithms of mean densities, less ``top``, and of those within replicates.
+
+        The former are (R, V), the latter (G, R, V), for `_WeightedParticles` of R
+        posteriors. ``table`` (J, V) has the densities of the points of a block over
+        their maxima, of the logarithms ``top`` (V,).
+        """
+        # The sum over all particles is that of the sums over replicates.
+        sums = np.array(
+            [
+                weights @ table[group]
+                for weights, group in zip(posteriors.weights, posteriors.members)
+            ]
+        )
+        masses = posteriors.masses
+        log_means = _log_quotients(sums.sum(axis=0), masses.sum(axis=0))
+
+        # Where the mean of a point underflows, it is computed from logarithms.
+        log_weights = posteriors.log_weights
+        for k in np.flatnonzero(np.isneginf(log_means).any(axis=0)):
+            point = slice(block.start + k, block.start + k + 1)
+            logs = self._log_densities(posteriors.phi, point)[:, 0]
+            log_means[:, k] = logsumexp(log_weights + logs, axis=1) - top[k]
+            log_means[:, k] -= logsumexp(log_weights, axis=1)
+
+        in_replicates = np.array(list(map(_log_quotients, sums, masses)))
+        in_replicates = np.where(np.isfinite(in_replicates), in_replicates, log_means)
+        return log_means, in_replicates
+
     def _log_densities(self, phi, points):
         X = None if self.X is None else self.X[points]
         return self.model.predict_logpdf(phi, X, self.y[points])
+
+
+class _WeightedParticles(NamedTuple):
+    """The particles of some weight in R posteriors, by G replicates.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (J, d)
+        All particles.
+    log_weights : ndarray of shape (R, J)
+        Logarithms of their weights, over the largest of each posterior.
+    members : list of ndarray
+        Of each replicate, the numbers of the particles of some weight.
+    weights : list of ndarray of shape (R, n_members)
+        Their weights.
+    masses : ndarray of shape (G, R)
+        The sums of these.
+    """
+
+    phi: np.ndarray
+    log_weights: np.ndarray
+    members: list
+    weights: list
+    masses: np.ndarray
+
+    @classmethod
+    def of(cls, particles, rows):
+        """The particles of posteriors of the log-likelihoods rows (R, J)."""
+        log_weights = rows + particles.log_base
+        log_weights -= log_weights.max(axis=1, keepdims=True)
+
+        # Particles of no weight in any row are left out: half of them, where some
+        # parties contradict the others.
+        is_used = log_weights.max(axis=0) > _MIN_LOG_WEIGHT
+        numbers = np.arange(len(is_used))
+        members = [
+            group[is_used[group]] for group in np.split(numbers, particles.n_replicates)
+        ]
+        weights = [np.exp(log_weights[:, group]) for group in members]
+        masses = np.array([replicate.sum(axis=1) for replicate in weights])
+        return cls(particles.phi, log_weights, members, weights, masses)
 
 
 def _log_quotients(sums, masses):
