@@ -198,3 +198,18 @@ def test_a_gpu_trains_as_the_cpu_in_more_steps_than_a_block_has(monkeypatch):
     on_gpu = SimCLR(device="cuda", mixed_precision=False, **parameters).fit(X)
     on_cpu = SimCLR(device="cpu", mixed_precision=False, **parameters).fit(X)
     np.testing.assert_allclose(on_gpu.loss_curve_, on_cpu.loss_curve_, rtol=1e-3)
+
+
+def test_a_callable_makes_views_on_the_gpu(monkeypatch):
+    """It draws for itself, and for each batch."""
+    simulate_a_gpu(monkeypatch)
+    devices = []
+
+    def augment(batch):
+        devices.append(batch.device.type)
+        return batch + 0.1 * torch.randn_like(batch)
+
+    X = np.random.default_rng(0).random((N_ROWS, 5), dtype=np.float32)
+    parameters = {"n_epochs": 1, "batch_size": 16, "random_state": 0}
+    SimCLR(augmentations=augment, device="cuda", **parameters).fit(X)
+    assert devices == 3 * [find_device("cuda")]
