@@ -110,67 +110,99 @@ def noise_errors(
     varies. All rows share one run, so that the changes of a player's rows are added
     before they are squared.
     """
-    model = run.utility.model
     n_points = len(points)
+    n_steps = len(run.thetas) - 1
     rng = np.random.default_rng(0)
-    no_directions = model.vectors(np.zeros((0, model.n_parameters)))
     fraction = 1.0 if batch_size is None else batch_size / run.n
     sample_std = np.sqrt((1 - fraction) / (fraction * run.n * n_points))  # of a mean
-
-    def mean_gradient(theta):
-        total, _ = model.gradient_sum_and_products(
-            theta, points, no_directions, run.clip
-        )
-        return total / n_points
-
-    # On a GPU, what some steps need goes there at once, and so do results come back.
-    n_steps = len(run.thetas) - 1
-    slices = tiles(n_steps, model.steps_at_a_time(n_points))
-    public_gradients = []
-    for steps in slices:
-        thetas = model.vectors(np.stack(run.thetas[steps]))
-        public_gradients += model.arrays([mean_gradient(theta) for theta in thetas])
+    public_gradients = _public_gradients(run, points)
 
     squares = 0.0
-    matched = matched_noise(rng, n_draws, n_steps, model.n_parameters)
+    matched = matched_noise(rng, n_draws, n_steps, run.utility.model.n_parameters)
     for draw in range(n_draws):
-        thetas = run.thetas[:1]
-        for steps in slices:
-            # Draws of the noise, and of the sample, in the order of the steps.
-            noises = []
-            samples = []
-            for step in range(steps.start, steps.stop):
-                if matched is None:
-                    normal = rng.standard_normal(model.n_parameters)
-                else:
-                    normal = matched[draw, step]
-                noises.append(noise_std / run.n * normal)
-                if sample_std:
-                    samples.append(sample_std * rng.standard_normal(n_points))
-            noises = model.vectors(np.stack(noises))
-            if sample_std:
-                samples = model.vectors(np.stack(samples))
-            released = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
-            publics = model.vectors(np.stack(public_gradients[steps]))
-
-            theta = model.vectors(thetas[-1])
-            redrawn_thetas = []
-            for k in range(steps.stop - steps.start):
-                change = 0.0
-                if steps.start + k:
-                    change = mean_gradient(theta) - publics[k]
-                noise = noises[k]
-                if sample_std:
-                    gradients = model.row_gradients(theta, points)
-                    noise = noise + samples[k] @ model.clipped(gradients, run.clip)
-                released_step = released[k + 1] - released[k]
-                step = released_step - run.learning_rate * (change + noise)
-                theta = theta + step
-                redrawn_thetas.append(theta)
-            thetas = thetas + model.arrays(redrawn_thetas)
+        thetas = _redrawn_thetas(
+            run,
+            points,
+            public_gradients,
+            noise_std=noise_std / run.n,
+            sample_std=sample_std,
+            normals=None if matched is None else matched[draw],
+            rng=rng,
+        )
         redrawn = value_rows(replace(run, thetas=thetas), rows)
         squares = squares + sum_by_group(redrawn - values) ** 2
     return np.sqrt(squares / n_draws)
+
+
+def _mean_gradient(run, points, theta):
+    """Mean clipped gradient of the validation points at theta, (p,)."""
+    model = run.utility.model
+    no_directions = model.vectors(np.zeros((0, model.n_parameters)))
+    total, _ = model.gradient_sum_and_products(theta, points, no_directions, run.clip)
+    return total / len(points)
+
+
+def _public_gradients(run, points):
+    """Mean gradients of the validation points before every step, a list of (p,)."""
+    model = run.utility.model
+    gradients = []
+    for steps in _slices_of_steps(run, points):
+        thetas = model.vectors(np.stack(run.thetas[steps]))
+        of_steps = [_mean_gradient(run, points, theta) for theta in thetas]
+        gradients += model.arrays(of_steps)
+    return gradients
+
+
+def _slices_of_steps(run, points):
+    """Slices of steps; on a GPU, what the steps of one need goes there at once."""
+    n_steps = len(run.thetas) - 1
+    return tiles(n_steps, run.utility.model.steps_at_a_time(len(points)))
+
+
+def _redrawn_thetas(
+    run, points, public_gradients, *, noise_std, sample_std, normals, rng
+):
+    """Parameters of a run with other noise and samples, as `Run.thetas`.
+
+    ``noise_std`` and ``sample_std`` are those of a mean gradient. ``normals`` (n_steps,
+    p) are the draws of the noise; None: they come from the generator.
+    """
+    model = run.utility.model
+    thetas = run.thetas[:1]
+    for steps in _slices_of_steps(run, points):
+        # Draws of the noise, and of the sample, in the order of the steps.
+        noises = []
+        samples = []
+        for step in range(steps.start, steps.stop):
+            if normals is None:
+                normal = rng.standard_normal(model.n_parameters)
+            else:
+                normal = normals[step]
+            noises.append(noise_std * normal)
+            if sample_std:
+                samples.append(sample_std * rng.standard_normal(len(points)))
+        noises = model.vectors(np.stack(noises))
+        if sample_std:
+            samples = model.vectors(np.stack(samples))
+        released = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
+        publics = model.vectors(np.stack(public_gradients[steps]))
+
+        theta = model.vectors(thetas[-1])
+        redrawn = []
+        for k in range(steps.stop - steps.start):
+            change = 0.0
+            if steps.start + k:
+                change = _mean_gradient(run, points, theta) - publics[k]
+            noise = noises[k]
+            if sample_std:
+                gradients = model.row_gradients(theta, points)
+                noise = noise + samples[k] @ model.clipped(gradients, run.clip)
+            released_step = released[k + 1] - released[k]
+            step = released_step - run.learning_rate * (change + noise)
+            theta = theta + step
+            redrawn.append(theta)
+        thetas = thetas + model.arrays(redrawn)
+    return thetas
 
 
 class SplitRun(NamedTuple):
