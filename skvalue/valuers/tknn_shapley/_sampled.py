@@ -41,7 +41,7 @@ def sampled_event(epsilon, delta, n_points, relation, sampling_rate):
 class SampledBalls:
     """The rows that are in a ball and in the sample that is drawn for it.
 
-    The samples are secret, like the rows.
+    The samples are secret, like the rows. A row and a point take one bit.
 
     Parameters
     ----------
@@ -64,24 +64,31 @@ class SampledBalls:
 
     def __init__(self, space, points, radius, sampling_rate, noise_random_state=None):
         self._codes = space.codes
-        self._n_rows = len(space.X)
+        self._blocks = []
         self.counts = np.zeros((space.n_classes, len(points)), dtype=np.int64)
-        pairs = []
         blocks = all_balls(space.X, points, radius, space.metric)
         for number, (rows, _, inside) in enumerate(blocks):
             seed = None
             if noise_random_state is not None:
                 seed = [noise_random_state, 1, number]
             is_sampled = inside & _samples(inside.shape, sampling_rate, seed)
-            positions, centers = np.nonzero(is_sampled)
-            pairs.append([positions + rows.start, centers])
-        self._rows, self._points = np.concatenate(pairs, axis=1)
-        np.add.at(self.counts, (self._codes[self._rows], self._points), 1)
+            self._blocks.append((rows, np.packbits(is_sampled, axis=1)))
+            codes = self._codes[rows]
+            for code in np.unique(codes):
+                self.counts[code] += np.count_nonzero(is_sampled[codes == code], axis=0)
 
     def sum(self, weights):
         """Sum, for each row, of weights (n_labels, n_points) over the sampled balls."""
-        terms = weights[self._codes[self._rows], self._points]
-        return np.bincount(self._rows, terms, minlength=self._n_rows)
+        sums = np.zeros(len(self._codes))
+        n_points = weights.shape[1]
+        for rows, bits in self._blocks:
+            is_sampled = np.unpackbits(bits, axis=1, count=n_points)
+            codes = self._codes[rows]
+            of_rows = sums[rows]
+            for code in np.unique(codes):
+                of_label = codes == code
+                of_rows[of_label] = is_sampled[of_label] @ weights[code]
+        return sums
 
 
 def _samples(shape, sampling_rate, seed):
