@@ -65,7 +65,8 @@ def n_steps(plan):
     """Number of estimates that `play_layers` yields."""
     if not len(plan.sampled):
         return 1
-    return 1 + (plan.n_shuffles if plan.design == "blocks" else 1)
+    n_parts = plan.n_shuffles if plan.design == "blocks" else 1
+    return 1 + n_parts
 
 
 def play_layers(plan, utilities, seeds):

@@ -81,13 +81,19 @@ class LayerPlan:
         knows_smaller = k > 0 and bool(self.enumerated[k - 1])
         if self.design == "poisson":
             n_sets = n * count / (k + 1)
-            return n_sets if knows_smaller else n_sets * (k + 2)
+            if knows_smaller:
+                return n_sets
+            return n_sets * (k + 2)
         if self.design == "blocks" and self.in_circles(k):
             per_shuffle = self.n_shuffles * ((n - 1) // k)
             n_circles = self.n_shuffles * -(-count // per_shuffle)
-            return n * count + (0 if knows_smaller else n * n_circles)
+            if knows_smaller:
+                return n * count
+            return n * count + n * n_circles
         n_sets = -(-n // (int(k) + 1))
-        return count * (n_sets if knows_smaller else n + n_sets)
+        if knows_smaller:
+            return count * n_sets
+        return count * (n + n_sets)
 
 
 def plan_layers(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=None):

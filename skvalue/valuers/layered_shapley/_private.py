@@ -21,6 +21,9 @@ from ._bounds import change_bounds, contribution_bounds
 
 RELEASES = ("query", "all", "publish")
 
+# Of one size: no fit evaluates more.
+_MAX_COALITIONS = 10**12
+
 # What owners may see of their own rows is not protected.
 _OWN = (
     sentences.OWN_VALUE,
@@ -213,6 +216,9 @@ def plan_release(
         noise, delta = _smaller_noise(epsilon, delta, l2_norm, l1_norm)
         noise = replace(noise, sensitivity=sensitivity)
         charge = noise
+    total = charge
+    if max_queries > 1:
+        total = SelfComposedEvent(charge, max_queries)
     return ReleasePlan(
         n=n,
         kind=release,
@@ -221,7 +227,7 @@ def plan_release(
         max_queries=max_queries,
         noise=noise,
         charge=charge,
-        total=charge if max_queries == 1 else SelfComposedEvent(charge, max_queries),
+        total=total,
         delta=delta,
         counts=counts,
         n_shuffles=n_shuffles,
@@ -234,10 +240,18 @@ def _coalition_counts(n, n_layers, game, *, release, design, tol, confidence):
     Both of shape (n_layers + 1,), and independent of the rows.
     """
     n_blocks = (n - 1) // np.arange(1, n_layers + 1)
-    needed = n_blocks * (N_SHUFFLES if release == "query" else 1)
+    needed = n_blocks
+    if release == "query":
+        needed = n_blocks * N_SHUFFLES
     if tol is not None:
         bounds = contribution_bounds(n_layers, *game)
-        needed = np.ceil(layer_counts(bounds, tol, confidence)[1:]).astype(np.int64)
+        needed = np.ceil(layer_counts(bounds, tol, confidence)[1:])
+        if needed.max() > _MAX_COALITIONS:
+            raise ValueError(
+                f"tol must be larger: it needs {needed.max():.1g} coalitions of one "
+                f"size. Got {tol!r}."
+            )
+        needed = needed.astype(np.int64)
     if design == "blocks":
         n_shuffles = np.maximum(1, -(-needed // n_blocks))
         counts = n_blocks * n_shuffles

@@ -43,7 +43,10 @@ def all_balls(X, X_val, radius, metric):
     Both are of shape (n_rows, n_points), and depend on each row and point alone.
     """
     X_val = X_val.astype(np.float64)
-    closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
+    # The ball is closed: distances are rounded.
+    limit = radius * (1 + 1e-12)
+    if metric == "cosine":
+        limit = radius + 1e-12
     n_bytes = 64 * len(X_val) + 16 * X_val.shape[1]
     room = int(get_config()["working_memory"] * 2**20 // n_bytes)
     step = max(1, room)
@@ -53,7 +56,7 @@ def all_balls(X, X_val, radius, metric):
         if sparse.issparse(block):
             block = block.toarray()
         distances = _distances(block.astype(np.float64), X_val, metric)
-        yield rows, distances, distances <= closed
+        yield rows, distances, distances <= limit
 
 
 def _distances(X, X_val, metric):

@@ -80,6 +80,14 @@ def test_all_queries_together_cost_epsilon(max_queries):
     assert epsilon == pytest.approx(1.0, rel=0.02)
 
 
+@pytest.mark.parametrize("tol", [1e-12, 1e-200])
+@pytest.mark.parametrize("design", ["blocks", "iid"])
+def test_an_error_that_no_fit_can_reach_is_refused(design, tol):
+    """Numbers of coalitions do not overflow."""
+    with pytest.raises(ValueError, match="tol must be larger.* Got 1e-"):
+        plan_release(20, 2, epsilon=1.0, delta=1e-5, design=design, tol=tol)
+
+
 @pytest.fixture
 def secret_plan():
     """The plan of a query with coalitions of one and of two of 19 others."""
