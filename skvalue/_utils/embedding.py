@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -10,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from .containers import as_numpy
-from .sklearn import validated
+from .sklearn import num_samples, safe_indexing, validated
 
 _BATCH = 1024  # initial number of rows per call of a torch module
 
@@ -84,6 +85,60 @@ def embed(embedding, X, name="X"):
             f"shape ({n}, n_components). Got shape {vectors.shape}."
         )
     return vectors
+
+
+def embed_private(embedding, X, points):
+    """Vectors as by `embed`, of private rows; NaN for those that it refuses.
+
+    An error or a warning would tell that there is such a row. Another row takes its
+    place, so that the others are embedded in as many rows as they would be without it.
+
+    embedding : from `fit_embedding`; it maps each row by itself
+    X : n private rows
+    points : public rows, whose vectors have as many components, or None
+    """
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return embed(embedding, X)
+        except Exception:
+            return _embed_others(embedding, X, points)
+
+
+def _embed_others(embedding, X, points):
+    """As `embed_private`, of rows of which the embedding refuses some."""
+    n_rows = num_samples(X)
+    refused = _refused_rows(embedding, X, np.arange(n_rows))
+    if len(refused) == n_rows:
+        # If the points are refused, too, it is because of the columns.
+        n_components = embed(embedding, X if points is None else points).shape[1]
+        return np.full((n_rows, n_components), np.nan)
+    is_refused = np.zeros(n_rows, dtype=bool)
+    is_refused[refused] = True
+    another = np.flatnonzero(~is_refused)[0]
+    order = np.where(is_refused, another, np.arange(n_rows))
+    vectors = embed(embedding, safe_indexing(X, order))
+    if sparse.issparse(vectors):
+        vectors = sparse.lil_array(vectors, dtype=np.result_type(vectors.dtype, "f4"))
+        vectors[refused, 0] = np.nan
+        return vectors.tocsr()
+    vectors = np.array(vectors, dtype=np.result_type(vectors.dtype, "f4"))
+    vectors[refused] = np.nan
+    return vectors
+
+
+def _refused_rows(embedding, X, rows):
+    """Which of some rows an embedding refuses, found by halves."""
+    if not len(rows):
+        return rows
+    try:
+        embed(embedding, safe_indexing(X, rows))
+    except Exception:
+        if len(rows) == 1:
+            return rows
+        halves = np.array_split(rows, 2)
+        return np.concatenate([_refused_rows(embedding, X, half) for half in halves])
+    return rows[:0]
 
 
 def through_module(module, X, floats=False):

@@ -94,7 +94,7 @@ def make_problem(
 
     given = X
     given_val = X_val
-    X, y = check_rows(blank, capabilities, X, y)
+    X, y = check_rows(blank, capabilities, X, y, points=X_val)
     # The columns are those of the rows, not of their vectors.
     if column_names:
         n_features = len(column_names["feature_names_in_"])

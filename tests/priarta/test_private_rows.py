@@ -6,7 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skvalue.priarta import (
     BuyerModel,
@@ -26,7 +30,7 @@ from skvalue.priarta.seller import (
     statistic_sensitivity,
     surplus_weight,
 )
-from skvalue.privacy import clip_rows
+from skvalue.privacy import Ledger, clip_rows
 
 N = 80
 BAD = [np.nan, np.inf, -np.inf, 1e200, 1e308, -1e308, 5e-324]
@@ -194,6 +198,71 @@ def test_a_row_of_which_a_map_makes_another_shape_is_null(text, place, rng):
     part, is_null = model.private_rows(X)
     assert np.flatnonzero(is_null).tolist() == [place]
     np.testing.assert_array_equal(np.delete(part, place, 0), np.delete(whole, place, 0))
+
+
+# Rows of a frame in other containers, in which a number above 2 is missing.
+CONTAINERS = {
+    "frame": lambda frame: frame,
+    "nullable": lambda frame: frame.astype("Float64"),
+    "objects with None": lambda frame: frame.astype(object).where(frame.notna(), None),
+    "objects with NA": lambda frame: frame.astype(object).where(frame.notna(), pd.NA),
+    "list": lambda frame: frame.to_numpy().tolist(),
+    "polars": lambda frame: pytest.importorskip("polars").DataFrame(frame),
+    "polars, null": lambda frame: (
+        pytest.importorskip("polars").DataFrame(frame).fill_nan(None)
+    ),
+}
+
+
+def first_columns(frame):
+    return ColumnTransformer([("x", StandardScaler(), ["a", "b"])]).fit(frame)
+
+
+def half(X):
+    return 0.5 * np.asarray(X, dtype=np.float64)
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(
+    "representation", ["identity", "pca", StandardScaler(), first_columns, half]
+)
+def test_missing_numbers_are_null_rows_in_every_container(
+    representation, container, rng
+):
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    needs_names = representation is first_columns
+    if needs_names:
+        representation = representation(frame)
+        if container == "list":
+            pytest.skip("a list has no names of columns")
+    model = PriArTaScorer(representation).fit(frame).model_
+    seller = SellerRelease(model, epsilon=1.0, noise_random_state=0)
+    is_null = (frame > 2).any(axis=1)
+    frame_of_null_rows = frame.copy()
+    frame_of_null_rows[is_null] = np.nan
+    expected = clone(seller).fit(frame_of_null_rows)
+    fitted = seller.fit(CONTAINERS[container](frame.mask(frame > 2)))
+    assert fitted.n_null_rows_ == np.count_nonzero(is_null) > 0
+    np.testing.assert_array_equal(fitted.summary_.mean, expected.summary_.mean)
+
+
+def test_a_column_of_texts_is_left_to_the_map(rng):
+    """Digits as texts are categories."""
+    frame = pd.DataFrame({"kind": rng.choice(["1", "2"], 60)})
+    encoder = OneHotEncoder(sparse_output=False).fit(frame)
+    model = PriArTaScorer(encoder).fit(frame).model_
+    fitted = SellerRelease(model, epsilon=1.0).fit(frame.replace("2", "3"))
+    assert fitted.n_null_rows_ == np.count_nonzero(frame == "2")
+
+
+@pytest.mark.parametrize("epsilon", [1e6, 1e9, 1e12])
+def test_an_epsilon_that_no_summary_states_is_refused_before_the_charge(rows, epsilon):
+    ledger = Ledger(None, "rows", epsilon=1e12, delta=1e-5)
+    model = PriArTaScorer().fit(rows).model_
+    with pytest.raises(ValueError, match="epsilon must be below 1e\\+06"):
+        SellerRelease(model, epsilon, ledger=ledger).fit(rows)
+    assert ledger.n_charges == 0
 
 
 def test_without_noise_a_row_that_is_not_finite_is_refused(rows):

@@ -6,16 +6,23 @@ event that is charged, whatever the row is. Nothing is refused, and no number of
 private row is in a message.
 """
 
+import warnings
 from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skvalue import (
     FederatedSemivalueValuer,
@@ -30,6 +37,7 @@ from skvalue.derivatives import (
     TorchRowModel,
     Utility,
 )
+from skvalue.exceptions import NoiseExceedsSignalWarning
 from skvalue.priarta import PriArTaScorer, SellerRelease
 from skvalue.privacy import Ledger
 from tests.privacy.one_row import (
@@ -367,6 +375,89 @@ def test_faiss_takes_no_private_rows_that_it_might_refuse():
     valuer = TKNNShapleyValuer(1.5, epsilon=1.0, engine="faiss", device="cpu")
     with pytest.raises(ValueError, match="X must be in float32 for engine='faiss'"):
         data.fit(valuer)
+
+
+# What a transformer cannot map, or maps to other numbers than any row: a column and
+# its entry.
+UNUSUAL = {
+    "nan": ("size", np.nan),
+    "inf": ("size", np.inf),
+    "None": ("size", None),
+    "NA": ("size", pd.NA),
+    "text": ("size", "large"),
+    "date": ("size", pd.Timestamp("2026-01-01")),
+    "new category": ("colour", "new"),
+    "missing category": ("colour", None),
+    "number as category": ("colour", 3.5),
+}
+
+
+def frame_of(X, entry=None):
+    """Rows as a frame of numbers and a category; another entry may be in the last."""
+    colours = np.array(["red", "blue"], dtype=object)[(X[:, 1] > 0).astype(int)]
+    frame = pd.DataFrame({"size": X[:, 0], "weight": X[:, 2], "colour": colours})
+    if entry is not None:
+        column, value = entry
+        frame[column] = frame[column].astype(object)
+        frame.loc[len(frame) - 1, column] = value
+    return frame
+
+
+def columns(public):
+    encoder = OneHotEncoder(sparse_output=False)
+    steps = [("n", StandardScaler(), ["size", "weight"]), ("c", encoder, ["colour"])]
+    return ColumnTransformer(steps, sparse_threshold=0).fit(public)
+
+
+def sparse_columns(public):
+    steps = [("n", StandardScaler(), ["size"]), ("c", OneHotEncoder(), ["colour"])]
+    return ColumnTransformer(steps, sparse_threshold=1).fit(public)
+
+
+def numeric_columns(public):
+    return make_pipeline(
+        ColumnTransformer([("n", "passthrough", ["size", "weight"])]), PCA(2)
+    ).fit(public)
+
+
+def function(public):
+    return lambda frame: np.asarray(frame[["size", "weight"]], dtype=np.float64)
+
+
+@pytest.mark.parametrize("unusual", UNUSUAL)
+@pytest.mark.parametrize(
+    "make_map", [columns, sparse_columns, numeric_columns, function]
+)
+def test_a_row_that_an_embedding_refuses_is_as_one_of_nan(make_map, unusual):
+    data = draw_data(2)
+    public = frame_of(data.X_val)
+    embedding = make_map(public)
+    is_transformer = hasattr(embedding, "transform")
+    if is_transformer:
+        embedding = FrozenEstimator(embedding)
+    valuer = TKNNShapleyValuer(1.5, metric="euclidean", epsilon=1.0)
+
+    def counts(embedding, X, X_val):
+        with warnings.catch_warnings(), no_noise() as released:
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", NoiseExceedsSignalWarning)
+            clone(valuer).set_params(embedding=embedding).fit(
+                X, data.y, X_val=X_val, y_val=data.y_val
+            )
+        return released[0][0]
+
+    # Vectors, of which the last is not finite if the embedding uses the odd column.
+    def vectors(frame):
+        mapped = embedding.transform(frame) if is_transformer else embedding(frame)
+        return np.array(mapped.toarray() if sparse.issparse(mapped) else mapped)
+
+    expected = vectors(frame_of(data.X))
+    column, _ = UNUSUAL[unusual]
+    if column == "size" or make_map in (columns, sparse_columns):
+        expected[-1] = np.nan
+    expected = counts(None, expected, vectors(public))
+    moved = counts(embedding, frame_of(data.X, UNUSUAL[unusual]), public)
+    np.testing.assert_array_equal(moved, expected)
 
 
 def first_rows(data, n):

@@ -20,6 +20,7 @@ from importlib import import_module
 
 import numpy as np
 
+from ..._utils.containers import private_entries
 from ..._utils.optional import import_optional
 from ..._utils.sklearn import num_samples, safe_indexing
 
@@ -94,18 +95,48 @@ def map_alone(fitted_map, X, is_null, name, n_dimensions=None):
 
 
 def without_null_rows(X, is_null):
-    """X with zeros in rows that are null or not finite, where X holds numbers."""
-    numbers = X if hasattr(X, "tocsr") else np.asarray(X)
-    if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "buif":
+    """X with zeros in rows that are null or not finite, where X holds numbers.
+
+    Its container and types do not depend on whether there are such rows: a frame of
+    numbers is one of float64, of the same columns, since a map may ask for these.
+    """
+    if hasattr(X, "tocsr"):
+        return X
+    numbers = _numbers_of(X)
+    if numbers is None:
         return X
     is_null |= ~np.isfinite(numbers.reshape(len(is_null), -1)).all(axis=1)
-    if isinstance(X, (list, tuple)):
-        X = numbers
-    if not is_null.any():
-        return X
-    numbers = numbers.copy()
-    numbers[is_null] = 0
+    if is_null.any():
+        numbers = numbers.copy()
+        numbers[is_null] = 0
+    library = type(X).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(X, "columns"):
+        return type(X)(numbers, index=X.index, columns=X.columns)
+    if library == "polars" and hasattr(X, "columns"):
+        return type(X)(numbers, schema=X.columns)
     return numbers
+
+
+def _numbers_of(X):
+    """An array of the numbers of rows, with NaN for what is missing; None for others.
+
+    Objects, such as None among numbers, are looked at one by one. Texts are no numbers,
+    also if they are of digits: a map may encode them.
+    """
+    if type(X).__module__.partition(".")[0] == "pandas":
+        dtypes = X.dtypes if np.ndim(X) > 1 else [X.dtype]
+        if any(dtype.kind not in "buifO" for dtype in dtypes):
+            return None
+    numbers = private_entries(np.asarray(X))
+    if numbers.dtype.kind in "buif":
+        return numbers
+    are_objects = numbers.dtype == object
+    if not are_objects or any(isinstance(entry, str) for entry in numbers.ravel()):
+        return None
+    try:
+        return numbers.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
 
 
 def _map_row_by_row(fitted_map, X, is_null, n_dimensions):

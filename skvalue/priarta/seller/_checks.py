@@ -7,11 +7,10 @@ import numpy as np
 from ..._utils.checks import RELATIONS
 from ..._utils.untrusted import choice, flag, integer, number, refuse
 from ...privacy import get_epsilon
-from .mechanism import N_RADIUS_COUNTS, symmetric
+from .mechanism import MAX_EPSILON, MIN_NOISE, N_RADIUS_COUNTS, symmetric
 
 MAX_DIMENSIONS = 4096
 _MAX_SAMPLES = 10**12
-_MIN_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 
 def checked_parameters(summary):
@@ -61,8 +60,8 @@ def _checked_guarantee(summary):
             refuse("delta", "None without epsilon", summary.delta)
         return {"noise_scale": noise_scale}
 
-    noise_scale = _number_within(summary, "noise_scale", _MIN_NOISE, 1e50)
-    epsilon = number(summary.epsilon, "epsilon", 0.0, 1e6)
+    noise_scale = _number_within(summary, "noise_scale", MIN_NOISE, 1e50)
+    epsilon = number(summary.epsilon, "epsilon", 0.0, MAX_EPSILON)
     delta = number(summary.delta, "delta", 0, 1.0)
     if get_epsilon(summary.event, delta) > epsilon * (1 + 1e-9) + 1e-12:
         refuse(

@@ -20,9 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from ...exceptions import ParameterError
 from ...privacy import calibrate_gaussian, on_grid, svec, svec_index
 
 COUNT_WEIGHT = 0.5
+MAX_EPSILON = 1e6  # of a summary
+MIN_NOISE = 1e-3  # with less, epsilon is too large to compute
 # Relative rounding error of the formulas; `clip_rows` keeps norms up to 1.
 _ROUNDING = 1e-12
 
@@ -85,11 +88,22 @@ def release_sensitivity(mean_weight, relation, n_radius_counts):
 
 
 def release_event(epsilon, delta, mean_weight, relation, n_radius_counts=0):
-    """The event of a release with a guarantee; None without one."""
+    """The event of a release with a guarantee; None without one.
+
+    Raises ValueError if a `Summary` could not state it.
+    """
     if epsilon is None:
         return None
     sensitivity = release_sensitivity(mean_weight, relation, n_radius_counts)
-    return calibrate_gaussian(epsilon, delta, sensitivity, relation)
+    event = calibrate_gaussian(epsilon, delta, sensitivity, relation)
+    if epsilon >= MAX_EPSILON or event.scale < MIN_NOISE:
+        raise ParameterError(
+            "epsilon",
+            f"must be below {MAX_EPSILON:g}, with noise of at least {MIN_NOISE:g} in "
+            "units of the radius: one that is above 20 protects nothing. Got "
+            f"{epsilon!r}.",
+        )
+    return event
 
 
 # The radius ---------------------------------------------------------------------------
