@@ -116,8 +116,11 @@ def balls(space, points, radius, self_index):
 
         # Where rounding may decide, the exact keys do.
         if space.kind != GENERIC:
-            i, v = np.nonzero((x >= threshold - slack) & ~inside)
-            if len(i):
+            is_open = (x >= threshold - slack) & ~inside
+            # They are few: a search along one axis passes over the others fast.
+            places = np.flatnonzero(is_open)
+            if len(places):
+                i, v = np.divmod(places, n_points)
                 keys = block_keys(space.kind, block, i, points, v)
                 inside[i, v] = keys <= rule.limit
 
