@@ -630,11 +630,8 @@ def _table(scores, options):
         if amounts:
             line.append(f"{amounts[party['party']]:.2f}")
         lines.append(line)
-    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths))
-        for line in lines
-    )
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 
 def _refuse_harm(scorer):

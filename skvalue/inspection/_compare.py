@@ -10,7 +10,7 @@ from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
 from .._utils.checks import check_groups, check_length
 from .._utils.plotting import GREY, open_axes
-from .._utils.sklearn import HasMethods, safe_indexing, validate_params
+from .._utils.sklearn import HasMethods, num_samples, safe_indexing, validate_params
 from .._utils.targets import check_task
 from ..base import takes_validation_set
 from ._curves import value_removal_curve
@@ -131,12 +131,7 @@ def compare(
                 "compare needs X_val and y_val, or X_test and y_test. Got neither."
             )
         # Every other validation point becomes a test row.
-        X_val, y_val = indexable(X_val, y_val)
-        rows = np.arange(len(y_val))
-        X_test = safe_indexing(X_val, rows[1::2])
-        y_test = safe_indexing(y_val, rows[1::2])
-        X_val = safe_indexing(X_val, rows[::2])
-        y_val = safe_indexing(y_val, rows[::2])
+        (X_val, X_test), (y_val, y_test) = map(_halves, indexable(X_val, y_val))
     if estimator is None:
         has_classes = check_task("auto", y) == "classification"
         estimator = LogisticRegression() if has_classes else Ridge()
@@ -148,17 +143,8 @@ def compare(
         noisy_label_auc(np.arange(n_values), wrong)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
-    fitted = {}
-    seconds = {}
-    for name, valuer in valuers.items():
-        fit_params = {}
-        if groups is not None:
-            fit_params["groups"] = groups
-        if X_val is not None and takes_validation_set(valuer):
-            fit_params.update(X_val=X_val, y_val=y_val)
-        start = perf_counter()
-        fitted[name] = clone(valuer).fit(X, y, **fit_params)
-        seconds[name] = perf_counter() - start
+    validation = {} if X_val is None else {"X_val": X_val, "y_val": y_val}
+    fitted, seconds = _fit_all(valuers, X, y, groups, validation)
     values = {name: valuer.values_ for name, valuer in fitted.items()}
 
     removal = {}
@@ -193,6 +179,26 @@ def compare(
         removal=removal,
         detection=detection,
     )
+
+
+def _halves(X):
+    """Every other row, and the rest."""
+    rows = np.arange(num_samples(X))
+    return safe_indexing(X, rows[::2]), safe_indexing(X, rows[1::2])
+
+
+def _fit_all(valuers, X, y, groups, validation):
+    """Fitted clones of valuers and the seconds of their fits, by name."""
+    fitted = {}
+    seconds = {}
+    for name, valuer in valuers.items():
+        fit_params = {} if groups is None else {"groups": groups}
+        if takes_validation_set(valuer):
+            fit_params.update(validation)
+        start = perf_counter()
+        fitted[name] = clone(valuer).fit(X, y, **fit_params)
+        seconds[name] = perf_counter() - start
+    return fitted, seconds
 
 
 class ComparisonDisplay:

@@ -2,7 +2,7 @@
 
 import json
 
-from ..reading import json_records, text_of
+from ..reading import json_records, names_of, text_of
 from ._edits import accepted_edits
 from ._fix_excel import entry_like
 
@@ -10,7 +10,7 @@ from ._fix_excel import entry_like
 def fix_json_lines(path, corrections, max_rows):
     """The bytes of a file with its corrections, and what was changed, by row."""
     lines, records = json_records(path, max_rows)
-    names = list(dict.fromkeys(name for record in records for name in record))
+    names = names_of(records)
     edits, changes = accepted_edits(
         corrections,
         names,

@@ -12,6 +12,7 @@ from ._other_kinds import (
     decompressed,
     excel_rows,
     json_records,
+    names_of,
     text_of,
 )
 from ._table import FIRST_ROW, Reading, read_table, split_target, target_entries

@@ -8,6 +8,8 @@ import json
 import re
 import zipfile
 import zlib
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,11 +104,11 @@ def excel_rows(path, max_rows):
         with zipfile.ZipFile(path) as archive:
             refuse_many_bytes(sum(file.file_size for file in archive.infolist()))
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = []
-        for row in book.worksheets[0].iter_rows(values_only=True):
-            refuse_many_rows(len(rows), max_rows)
-            rows.append(row)
-        book.close()
+        with closing(book):
+            rows = []
+            for row in book.worksheets[0].iter_rows(values_only=True):
+                refuse_many_rows(len(rows), max_rows)
+                rows.append(row)
     except (zipfile.BadZipFile, KeyError, IndexError, OSError) as error:
         raise ValueError(f"the file must be a whole Excel file. Got {error}.") from None
     return rows
@@ -132,9 +134,14 @@ def json_records(path, max_rows):
     return lines, records
 
 
+def names_of(records):
+    """The names in some records, in their order."""
+    return list(dict.fromkeys(chain.from_iterable(records)))
+
+
 def _json_rows(records):
     """The rows of records; the header is the first."""
-    names = list(dict.fromkeys(name for record in records for name in record))
+    names = names_of(records)
     for name in names:
         for record in records:
             if isinstance(record.get(name), list | dict):
