@@ -36,8 +36,8 @@ def digits():
 def scorer(digits):
     """A scorer of images of the digits 0 to 4."""
     X, y = digits
-    simclr = SimCLR(projection_dim=16, n_epochs=3, batch_size=128)
-    latent = GaussianVAE(4, n_epochs=10, batch_size=128)
+    simclr = SimCLR(projection_dim=16, n_epochs=3, batch_size=128, random_state=0)
+    latent = GaussianVAE(4, n_epochs=10, batch_size=128, random_state=0)
     return PriArTaScorer(simclr, latent=latent, random_state=0).fit(X[y < 5])
 
 
