@@ -427,6 +427,15 @@ def add_results(store, case, args):
     return reference
 
 
+def _verdict(ratio, off):
+    """1 if a ratio of errors is above one by more than its error, -1 if below, or 0."""
+    if ratio * (1 - off) > 1:
+        return 1
+    if ratio * (1 + off) < 1:
+        return -1
+    return 0
+
+
 def print_peers(store, cases, args):
     """RMSE over that of skvalue; counts of cases won, equal and lost."""
     counts = {}
@@ -461,13 +470,7 @@ def print_peers(store, cases, args):
                 if name != ours:
                     ratio = np.sqrt(max(x.mean(), 0) / base.mean())
                     off = spread * np.sqrt(1 / len(x) + 1 / len(base))
-                    verdict = (
-                        1
-                        if ratio * (1 - off) > 1
-                        else -1
-                        if ratio * (1 + off) < 1
-                        else 0
-                    )
+                    verdict = _verdict(ratio, off)
                     counts.setdefault((ours, name), []).append((verdict, case))
                     line.append(f"{name} {ratio:.2f} +- {ratio * off:.2f}")
             print(

@@ -58,7 +58,7 @@ def test_means_are_those_over_members(n, n_masks, width, rng):
 
 
 def functions_of(count, size):
-    majority = 1.0 if 2 * count > size else 0.5 if 2 * count == size else 0.0
+    majority = (1 + np.sign(2 * count - size)) / 2
     return np.array([count == 0, count <= 1, count <= 3, majority, np.log(count + 1)])
 
 
