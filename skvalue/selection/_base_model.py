@@ -178,9 +178,11 @@ class BaseFilteredModel(BaseValueFilter):
 
     def _delegate(self, method, X, *args, **params):
         check_is_fitted(self)
-        if self.embedding is not None:
+        # That of the fit, whatever the parameter is now.
+        embedding = getattr(self, "embedding_", None)
+        if embedding is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
-            X = embed(self.embedding_, X)
+            X = embed(embedding, X)
         # The estimator was fitted on arrays of numpy.
         X = as_numpy(X)
         args = [as_numpy(entry) for entry in args]

@@ -262,3 +262,14 @@ def test_another_word_is_refused(frame):
         estimator = clone(estimator).set_params(embedding="numbers")
         with pytest.raises(ValueError, match="'embedding' parameter .*'auto'"):
             estimator.fit(*frame)
+
+
+@pytest.mark.parametrize(("fitted", "later"), [("auto", None), (None, "auto")])
+def test_predictions_are_by_the_embedding_of_the_fit(fitted, later, noisy):
+    X, y = noisy[:2]
+    model = ValueFilteredClassifier(
+        LogisticRegression(), KNNShapleyValuer(), embedding=fitted
+    ).fit(100 * X, y)
+    expected = model.predict_proba(100 * X)
+    model.set_params(embedding=later)
+    np.testing.assert_array_equal(model.predict_proba(100 * X), expected)
