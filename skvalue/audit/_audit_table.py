@@ -185,6 +185,8 @@ def audit_table(
     # Rows -> a fitted detector -> labels and suggestions that are compared.
     if detector is None:
         detector = LabelErrorDetector(random_state=random_state)
+    if not isinstance(detector, LabelErrorDetector):
+        refuse("detector", "a LabelErrorDetector, or None", detector)
     detector = clone(detector)
     notes = []
     if detector.embedding is None and kind == "image":

@@ -196,10 +196,12 @@ class ReviewQueue(BaseEstimator):
         ------
         ValueError
             As of :meth:`skvalue.LabelErrorDetector.fit`; for regression; if
-            `batch_size` < 1.
+            `batch_size` < 1, or `detector` is another object.
         """
         check_count(self.batch_size, "batch_size")
         detector = LabelErrorDetector() if self.detector is None else self.detector
+        if not isinstance(detector, LabelErrorDetector):
+            refuse("detector", "a LabelErrorDetector, or None", detector)
         detector = clone(detector).fit(X, y, groups=groups)
         if not hasattr(detector, "classes_"):
             raise ParameterError(

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
-from .._utils.checks import check_length, one_column
+from .._utils.checks import check_length, format_values, one_column
 from .._utils.warned import warn
 from ..exceptions import ParameterError
 
@@ -67,7 +67,7 @@ def check_row_numbers(rows, n_rows):
     if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ParameterError(
             "rows",
-            f"must be row numbers from 0 to {n_rows - 1}. Got {rows.tolist()!r}.",
+            f"must be row numbers from 0 to {n_rows - 1}. Got {format_values(rows)}.",
         )
     return rows.astype(np.intp)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from skvalue import LabelErrorDetector
+from skvalue import KNNShapleyValuer, LabelErrorDetector
+from skvalue.audit import audit_table
 from skvalue.datasets import flip_labels
 from skvalue.labels import ReviewQueue, acceptable_prefix
 
@@ -306,9 +307,27 @@ def test_a_regression_is_refused():
 
 
 @pytest.mark.parametrize(
+    "detector", [KNNShapleyValuer(), "detector", LabelErrorDetector]
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda detector, X, y: ReviewQueue(detector).fit(X, y),
+        lambda detector, X, y: audit_table(X, y, detector=detector),
+    ],
+    ids=["queue", "audit"],
+)
+def test_what_is_no_detector_is_refused(detector, use):
+    X, _, y_noisy = blobs(60)
+    with pytest.raises(ValueError, match="detector must be a LabelErrorDetector, or"):
+        use(detector, X, y_noisy)
+
+
+@pytest.mark.parametrize(
     ("rows", "labels", "message"),
     [
         ([60], ["a"], "rows must be row numbers from 0 to 59"),
+        (np.arange(60) < 1, ["a"], "0 to 59. Got True, False, False, False, False, .."),
         ([1, 1], ["a", "a"], "rows must name every row once"),
         ([1, 2], ["a"], "labels"),
         ([1, 2], ["a", "x"], r"labels of y: \['a', 'bb', 'long'\]. Got .*'x'"),
