@@ -32,7 +32,8 @@ cdef struct Game:  # the numbers of `VoteTables`, and memory
     Py_ssize_t n_levels
     double *below  # (n_levels, width)
     double *mixed  # (n_levels, width)
-    double *sums  # (n_levels, n_levels, width)
+    Py_ssize_t n_tied  # at most: of the rows that are tied with each other
+    double *sums  # (n_levels, n_tied, width)
     double *gains  # by signed weight, from -reach on
     uint8_t *present
 
@@ -123,7 +124,7 @@ cdef void sums_with_tied(
     cdef const double *below
     for s in range(largest_set + 1):
         for a in range(min(s, total) + 1):
-            sums = game.sums + (s * game.n_levels + a) * game.width
+            sums = game.sums + (s * game.n_tied + a) * game.width
             below = game.below + (s - a) * game.width
             memset(sums, 0, game.width * sizeof(double))
             for g in range(a + 1):
@@ -148,7 +149,7 @@ cdef void average_over_orders(
         for a in range(min(s, ahead) + 1):
             p = hypergeometric_pmf(before + ahead, ahead, s, a)
             if p > 0.0:
-                sums = game.sums + (s * game.n_levels + a) * game.width
+                sums = game.sums + (s * game.n_tied + a) * game.width
                 for x in range(game.width):
                     line[x] += p * sums[x]
 
@@ -204,7 +205,7 @@ cdef double replace_by_tied(
             for a in range(min(k - 1, ahead - 1) + 1):
                 probability = hypergeometric_pmf(p + ahead - 1, ahead - 1, k - 1, a)
                 if probability > 0.0:
-                    line = game.sums + ((k - 1) * game.n_levels + a) * game.width
+                    line = game.sums + ((k - 1) * game.n_tied + a) * game.width
                     gain += factor * probability * (
                         line[game.middle + weight] - line[game.middle - weight]
                     )
@@ -321,6 +322,22 @@ cdef Py_ssize_t select_rows(
     return n
 
 
+cdef Py_ssize_t largest_tie(
+    const int32_t *order, Py_ssize_t n_ranked, const double *distances
+) noexcept nogil:
+    """The largest number of rows of all classes that are tied, see `select_rows`."""
+    cdef Py_ssize_t p, size = 0, largest = 1
+    cdef double distance, before = -1.0
+    for p in range(n_ranked):
+        distance = distances[row_of(order[p])]
+        size += 1
+        if distance - before > 1e-14 * distance:
+            size = 1
+        before = distance
+        largest = max(largest, size)
+    return largest
+
+
 def add_vote_values(
     tables, const int32_t[:, ::1] order, const int64_t[::1] n_ranked,
     distances, const label[::1] labels, codes, const double[::1] weights,
@@ -340,7 +357,12 @@ def add_vote_values(
     cdef Py_ssize_t width = 2 * (n_levels + 1) * reach + 1
     cdef double[:, ::1] below = np.empty((n_levels, width))
     cdef double[:, ::1] mixed = np.empty((n_levels, width))
-    cdef double[:, :, ::1] sums = np.empty((n_levels, n_levels, width))
+    cdef Py_ssize_t n_tied = 1
+    with nogil:
+        for v in range(point_codes.shape[0]):
+            n_tied = max(n_tied, largest_tie(&order[v, 0], n_ranked[v], &lines[v, 0]))
+    n_tied = min(n_tied, n_levels)
+    cdef double[:, :, ::1] sums = np.empty((n_levels, n_tied, width))
     cdef double[::1] gains = np.zeros(2 * reach + 1)
     cdef uint8_t[::1] present = np.zeros(2 * reach + 1, np.uint8)
     cdef int64_t[::1] players = np.empty(n_players, np.int64)
@@ -351,7 +373,7 @@ def add_vote_values(
     cdef Rows rows
     cdef Game game = Game(
         k, reach, tables.empty, &steps[0], width, width // 2, n_levels, &below[0, 0],
-        &mixed[0, 0], &sums[0, 0, 0], &gains[0], &present[0],
+        &mixed[0, 0], n_tied, &sums[0, 0, 0], &gains[0], &present[0],
     )
     with nogil:
         for v in range(point_codes.shape[0]):

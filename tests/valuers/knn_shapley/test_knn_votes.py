@@ -1,5 +1,6 @@
 """KNN-Shapley of a majority vote, with and without weights of the neighbours."""
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -244,3 +245,18 @@ def test_a_vote_of_two_classes_without_rows_counts_as_that_of_the_empty_coalitio
     # At the point of class a the votes against b, c and d count 1/4, 0 and 0; ties are
     # right.
     assert valuer.utility_ == pytest.approx((1 / 12 + 1 / 12 + 1 + 1) / 4)
+
+
+@pytest.mark.parametrize("n_tied", [1, 3])
+def test_memory_for_many_neighbors_is_that_of_the_ties(rng, n_tied):
+    """Tables for 200 neighbours that may all be tied would take 0.6 GB."""
+    X = np.repeat(rng.normal(size=(210 // n_tied, 2)), n_tied, axis=0)
+    y = rng.integers(0, 2, len(X))
+    valuer = KNNShapleyValuer(200, utility="hard", weights="distance", n_bits=2)
+    tracemalloc.start()
+    valuer.fit(X, y, X_val=rng.normal(size=(1, 2)), y_val=[1])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**28
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain)
