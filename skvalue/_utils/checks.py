@@ -218,14 +218,17 @@ def _is_missing_name(name):
     return name is None or name != name  # NaN and NaT
 
 
-def check_groups(groups, n_rows):
-    """The sorted groups and the code of every row; (None, None) without groups."""
+def check_groups(groups, n_rows, fewest=2):
+    """The sorted groups and the code of every row; (None, None) without groups.
+
+    Fewer groups than ``fewest`` are refused.
+    """
     if groups is None:
         return None, None
     groups = one_column(groups, "groups")
     check_length(groups, "groups", n_rows)
     names, codes = check_names(groups, "groups")
-    if len(names) < 2:
+    if len(names) < fewest:
         got = f"one: {names.item()!r}" if len(names) else "none"
         raise ParameterError("groups", f"must name at least 2 groups. Got {got}.")
     return names, codes

@@ -184,12 +184,19 @@ def build_problem(
     if privacy.is_private:
         check_privacy(privacy, X_val)
     n = len(y)
-    group_names, group_codes = check_groups(groups, n)
+    has_private_number = privacy.is_private and (
+        getattr(valuer, "relation", None) == "add_remove"
+    )
+    # An error would tell of the number of rows.
+    fewest_groups = 0 if has_private_number else 2
+    group_names, group_codes = check_groups(groups, n, fewest_groups)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, "sample_weight", n)
     n_protected = n
     if groups is not None and capabilities.protects_groups:
         n_protected = len(group_names)
+    if has_private_number:
+        n_protected = None
     warn_of_guarantee(valuer, n_protected)
     if X_val is None and sample_weight_val is not None:
         raise ParameterError(

@@ -56,7 +56,10 @@ def check_privacy(parameters, X_val):
 
 
 def warn_of_guarantee(valuer, n_units):
-    """Warn of a ledger without epsilon, and of a large delta for n rows or parties."""
+    """Warn of a ledger without epsilon, and of a large delta for n rows or parties.
+
+    n_units : their number; None if it is private
+    """
     parameters = PrivacyParameters.of(valuer)
     if parameters.is_private:
         warn_of_large_delta(parameters.delta, n_units)

@@ -254,7 +254,7 @@ def count_improbable_labels(
     # A row is in one of these counts: of the probable and the improbable labels of each
     # class, and of other labels.
     counts = np.bincount(2 * codes + is_improbable, minlength=2 * n_classes + 1)
-    warn_of_large_delta(delta, len(y))
+    warn_of_large_delta(delta, None)  # the number of rows is private
     report = make_report(
         event,
         delta,

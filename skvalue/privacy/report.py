@@ -35,6 +35,7 @@ _NEIGHBOURS = {
     "replace": "had one {unit} been replaced by any other",
 }
 
+_LARGE_DELTA = 0.01  # where the number of records is private
 _SEEDED = (
     "the noise was drawn from a seed (noise_random_state), so it can be reproduced and "
     "subtracted"
@@ -274,8 +275,19 @@ def _describe_continuous(distribution, norm, event):
 
 
 def warn_of_large_delta(delta, n):
-    """Warn of a delta of at least one over the number of records."""
-    if delta * n >= 1:
+    """Warn of a delta of at least one over the number of records.
+
+    n : number of records; None if it is private, so that no warning may depend on it
+    """
+    if n is None:
+        if delta >= _LARGE_DELTA:
+            warn(
+                f"delta should be well below 1/n. With delta={delta:g}, even a release "
+                f"that reveals one of {1 / delta:.0f} records entirely would satisfy "
+                "the guarantee. (The number of records is private, and not compared.)",
+                VoidGuaranteeWarning,
+            )
+    elif delta * n >= 1:
         warn(
             f"delta should be well below 1/n. With delta={delta:g} and n={n}, even a "
             "release that reveals one of the n records entirely would satisfy the "

@@ -209,6 +209,55 @@ def test_no_label_of_a_party_is_refused(odd):
         np.testing.assert_allclose(statistic, others, atol=1e-2)
 
 
+def sellers_rows(X, y, data, delta):
+    seller = SellerRelease(MODEL, 1.0, delta=delta, relation="add_remove")
+    return seller.fit(X)
+
+
+def counted_rows(X, y, data, delta):
+    public = np.vstack([data.X_val] * 6), np.tile(data.y_val, 6)
+    return count_improbable_labels(
+        X, y, *public, epsilon=1.0, delta=delta, estimator=LogisticRegression()
+    )
+
+
+def valued_rows(X, y, data, delta):
+    valuer = TKNNShapleyValuer(0.4, epsilon=1.0, delta=delta)
+    return valuer.fit(X, y, X_val=data.X_val, y_val=data.y_val)
+
+
+@pytest.mark.parametrize("delta", [0.005, 0.02])
+@pytest.mark.parametrize("fit", [sellers_rows, counted_rows, valued_rows])
+def test_no_warning_depends_on_a_private_number_of_rows(fit, delta):
+    data = draw_data(2)
+
+    def warnings_of(n_copies):
+        X = np.tile(data.X, (n_copies, 1))
+        y = np.tile(data.y, n_copies)
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            fit(X, y, data, delta)
+        messages = [str(warning.message) for warning in issued]
+        return [text for text in messages if not text.startswith("Noise exceeds")]
+
+    few = warnings_of(1)
+    assert few == warnings_of(50)
+    assert any("delta should be well below" in text for text in few) == (delta > 0.01)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 12])
+def test_no_number_of_groups_is_refused_where_rows_may_be_absent(n_rows):
+    data = draw_data(2)
+    groups = np.array(["a"] * n_rows)
+    valuer = TKNNShapleyValuer(0.4, epsilon=1.0)
+    public = {"X_val": data.X_val, "y_val": data.y_val}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        valuer.fit(data.X[:n_rows], data.y[:n_rows], groups=groups, **public)
+    assert valuer.groups_.tolist() == ["a"] * (n_rows > 0)
+    assert len(valuer.values_) == len(valuer.groups_)
+
+
 @pytest.mark.parametrize(
     "fit",
     [

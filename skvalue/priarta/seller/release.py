@@ -170,7 +170,7 @@ class SellerRelease(BaseEstimator):
         if event is None:
             moments = exact_moments(model.reachable_rows(X))
         else:
-            warn_of_large_delta(self.delta, n_rows)
+            warn_of_large_delta(self.delta, None if has_private_number else n_rows)
             rows, is_null = model.private_rows(X)
             n_null = int(is_null.sum())
             radius, clipped, moments = self._release(event, model, rows, is_null)

@@ -189,13 +189,17 @@ def test_a_ledger_without_epsilon_is_warned_of():
 
 
 @pytest.mark.parametrize(
-    "valuer",
-    [TKNNShapleyValuer(), GradientSemivalueValuer(n_permutations=2)],
-    ids=["counts", "gradients"],
+    ("valuer", "message"),
+    [
+        (TKNNShapleyValuer(), "delta=0.0416667, even a release that reveals one of 24"),
+        (TKNNShapleyValuer(relation="replace"), "delta=0.0416667 and n=24"),
+        (GradientSemivalueValuer(n_permutations=2), "delta=0.0416667 and n=24"),
+    ],
+    ids=["counts of a private number", "counts", "gradients"],
 )
-def test_a_delta_of_one_row_is_warned_of(valuer):
+def test_a_delta_of_one_row_is_warned_of(valuer, message):
     valuer.set_params(epsilon=1.0, delta=1 / 24)
-    with pytest.warns(VoidGuaranteeWarning, match="delta=0.0416667 and n=24"):
+    with pytest.warns(VoidGuaranteeWarning, match=message):
         fit(valuer)
     others = warnings_of(valuer.set_params(delta=1e-3))
     assert VoidGuaranteeWarning not in [warning.category for warning in others]
