@@ -2,15 +2,19 @@
 Games of few players with exact values: every coalition is evaluated once
 =========================================================================
 
-    python small_games_made.py FOLDER [NAME ...]
+    python small_games_made.py FOLDER [NAME ...] [--data DATA]
 
 writes FOLDER/NAME.npz for each game: `v`, of length 2**n, where bit i of the index says
 whether player i is a member; `n`; and `kind`: "parties", "rows", "features" or "known".
 GAMES are those on which the process of skvalue was tuned, and nine that were only
-looked at in tables; NEW_GAMES were written after it and used for nothing but tables.
+looked at in tables; NEW_GAMES were written after it, but boosted trees were added with
+their tables in sight. FRESH_GAMES were written after that, and nothing was changed for
+them: they need DATA, a folder of phoneme.npz, pima.npz, california_housing.npz,
+wind.npz, mnist.npz, agnews_minilm.npz, cpu.npz and covertype.npz with arrays X and y,
+and are not made without it.
 """
 
-import sys
+import argparse
 import time
 import warnings
 from functools import partial
@@ -67,6 +71,21 @@ def classification(name, seed, n_train, n_val, d=None):
         axes = np.linalg.svd(centered, full_matrices=False)[2]
         X = StandardScaler().fit_transform(centered @ axes[:d].T)
     return split_rows(X, loaded.target, seed, n_train, n_val)
+
+
+def principal_components(X, d):
+    """The first d principal components of standardised columns, standardised."""
+    X = StandardScaler().fit_transform(X)
+    axes = np.linalg.svd(X, full_matrices=False)[2]
+    return StandardScaler().fit_transform(X @ axes[:d].T)
+
+
+def from_folder(folder, name, seed, n_train, n_val):
+    """Columns of a file, standardised, and its labels as they are."""
+    with np.load(Path(folder) / f"{name}.npz") as file:
+        X = file["X"].astype(float)
+        y = file["y"]
+    return split_rows(StandardScaler().fit_transform(X), y, seed, n_train, n_val)
 
 
 def regression(seed, n_train, n_val):
@@ -238,17 +257,18 @@ def ridge_game(data, party, n, metric):
     return in_batches(n, utility, 4096)
 
 
-def neighbors_game(data, n, k, metric="vote"):
+def neighbors_game(data, n, k, metric="vote", party=None):
     """Of k nearest rows, the fraction of votes for the label, accuracy, or minus the
-    squared error of their mean target."""
+    squared error of their mean target. Players are rows, unless `party` is given."""
     X, y, X_val, y_val = data
+    party = np.arange(n) if party is None else party
     distances = ((X[None] - X_val[:, None]) ** 2).sum(axis=2)
     orders = np.argsort(distances, axis=1)
 
     def utility(masks):
         total = np.zeros(len(masks))
         for order, label in zip(orders, y_val):
-            member = masks[:, order]
+            member = masks[:, party[order]]
             nearest = member & (np.cumsum(member, axis=1) <= k)
             n_nearest = np.maximum(nearest.sum(axis=1), 1)
             if metric == "mse":
@@ -438,6 +458,77 @@ def iris_rows():
     return "rows", 14, bayes_game(data, np.arange(14), 14, "logloss")
 
 
+def phoneme_parties(folder):
+    """Accuracy of five neighbours; a tenth of the labels is wrong."""
+    data = noisy(from_folder(folder, "phoneme", 61, 140, 100), 0.1, 61)
+    party = uneven_parties(140, 14, 61)
+    return "parties", 14, neighbors_game(data, 14, 5, "accuracy", party)
+
+
+def pima_rows(folder):
+    """Log-loss of naive Bayes on 14 rows."""
+    data = from_folder(folder, "pima", 62, 14, 150)
+    return "rows", 14, bayes_game(data, np.arange(14), 14, "logloss")
+
+
+def california_parties(folder):
+    """Ridge regression of house prices, without the codes of the last column."""
+    with np.load(Path(folder) / "california_housing.npz") as file:
+        X = file["X"][:, :8].astype(float)
+        y = file["y"].astype(float)
+    X = StandardScaler().fit_transform(X)
+    y = (y - y.mean()) / y.std()
+    data = split_rows(X, y, 63, 150, 200)
+    return "parties", 14, ridge_game(data, uneven_parties(150, 14, 63), 14, "r2")
+
+
+def wind_parties(folder):
+    """Log-loss of logistic regression; parties with different mixtures of labels."""
+    data = from_folder(folder, "wind", 64, 200, 150)
+    party = skewed_parties(data[1], 13, 64)
+    return "parties", 13, logistic_game(data, party, 13, "logloss")
+
+
+def mnist_rows(folder):
+    """Accuracy of logistic regression on 14 images of fours and nines."""
+    with np.load(Path(folder) / "mnist.npz") as file:
+        y = file["y"]
+        is_kept = (y == 4) | (y == 9)
+        images = file["X"][is_kept].astype(float)
+    X = principal_components(images.reshape(len(images), -1), 5)
+    data = split_rows(X, (y[is_kept] == 9).astype(int), 65, 14, 200)
+    return "rows", 14, logistic_game(data, np.arange(14), 14, "accuracy")
+
+
+def agnews_parties(folder):
+    """Log-loss of naive Bayes on embeddings of news; a tenth of the labels is wrong."""
+    with np.load(Path(folder) / "agnews_minilm.npz") as file:
+        X = principal_components(file["X"].astype(float), 10)
+        y = file["y"]
+    data = noisy(split_rows(X, y, 66, 300, 200), 0.1, 66)
+    party = skewed_parties(data[1], 14, 66)
+    return "parties", 14, bayes_game(data, party, 14, "logloss")
+
+
+def cpu_tree_parties(folder):
+    """Accuracy of a decision tree of any depth."""
+    data = from_folder(folder, "cpu", 67, 130, 150)
+    party = uneven_parties(130, 13, 67)
+    model = partial(DecisionTreeClassifier, random_state=0)
+    return "parties", 13, estimator_game(data, party, 13, "accuracy", model)
+
+
+def covertype_boosting_parties(folder):
+    """Log-loss of five boosted trees: the commonest kind of forest, or another."""
+    X, y, X_val, y_val = from_folder(folder, "covertype", 68, 130, 120)
+    data = (X, (y == 2).astype(int), X_val, (y_val == 2).astype(int))
+    party = uneven_parties(130, 13, 68)
+    model = partial(
+        GradientBoostingClassifier, n_estimators=5, max_depth=2, random_state=0
+    )
+    return "parties", 13, estimator_game(data, party, 13, "logloss", model)
+
+
 GAMES = {
     "logistic_parties_accuracy": partial(logistic_parties, "accuracy", 0),
     "logistic_parties_logloss": partial(logistic_parties, "logloss", 1),
@@ -486,18 +577,40 @@ NEW_GAMES = {
 }
 
 
+# Functions of the folder of the data.
+FRESH_GAMES = {
+    "fresh_knn_phoneme_parties": phoneme_parties,
+    "fresh_bayes_pima_rows": pima_rows,
+    "fresh_ridge_california_parties": california_parties,
+    "fresh_logistic_wind_parties": wind_parties,
+    "fresh_logistic_mnist_rows": mnist_rows,
+    "fresh_bayes_agnews_parties": agnews_parties,
+    "fresh_tree_cpu_parties": cpu_tree_parties,
+    "fresh_boosting_covertype_parties": covertype_boosting_parties,
+}
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--data", type=Path, help="folder of the data of FRESH_GAMES")
+    options = parser.parse_intermixed_args()
     warnings.filterwarnings("ignore")
-    folder = Path(sys.argv[1])
-    folder.mkdir(exist_ok=True)
+    options.folder.mkdir(exist_ok=True)
     all_games = GAMES | NEW_GAMES
-    for name in sys.argv[2:] or all_games:
+    if options.data is not None:
+        for name, make in FRESH_GAMES.items():
+            all_games[name] = partial(make, options.data)
+    for name in options.names or all_games:
+        if name not in all_games:
+            parser.error(f"{name} is no game, or one that needs --data.")
         start = time.process_time()
         kind, n, v = all_games[name]()
-        np.savez_compressed(folder / f"{name}.npz", v=v, n=n, kind=kind)
+        np.savez_compressed(options.folder / f"{name}.npz", v=v, n=n, kind=kind)
         seconds = time.process_time() - start
         print(
-            f"{name:30s} n={n} empty {v[0]:.3f} full {v[-1]:.3f} sd {v.std():.4f} "
+            f"{name:34s} n={n} empty {v[0]:.3f} full {v[-1]:.3f} sd {v.std():.4f} "
             f"{seconds:.0f} s",
             flush=True,
         )
