@@ -24,7 +24,8 @@ small_games_peers.py. The name "votes_30" after --games is one more game, of 30 
 --semivalue banzhaf, with a folder RESULTS of its own, compares Banzhaf values;
 --coverage prints that of the errors of several semivalues. --valuer computes values of
 the games with DataShapleyValuer, too, and fails if they are not those of game_values to
-the bit.
+the bit. Games whose names begin with "fresh", which need data, have folders GAMES and
+RESULTS of their own: then every line of the tables is of them alone.
 """
 
 import argparse
@@ -280,9 +281,13 @@ def table(results):
     def is_data(name):
         return games[name][1] in ("parties", "rows")
 
+    later = ("new_", "fresh_")
     groups = {
-        "tuned, data games": [g for g in games if is_data(g) and g[:4] != "new_"],
+        "tuned, data games": [
+            g for g in games if is_data(g) and not g.startswith(later)
+        ],
         "new, data games": [g for g in games if is_data(g) and g[:4] == "new_"],
+        "fresh, data games": [g for g in games if g.startswith("fresh_")],
         "explanations": [g for g in games if games[g][1] == "features"],
         "known": [g for g in games if games[g][1] == "known"],
         "30 players": [g for g in games if games[g][1] == "thirty"],

@@ -44,6 +44,37 @@ def test_new_games_are_others_than_those_of_tuning(script):
     assert 0 < utilities.max() <= 1
 
 
+@of("small_games_made")
+def test_votes_of_neighbours_of_parties_are_those_of_their_rows(script, rng):
+    X = rng.normal(size=(6, 2))
+    X_val = rng.normal(size=(20, 2))
+    data = (X, np.arange(6) % 2, X_val, np.arange(20) % 2)
+    party = np.array([0, 1, 1, 2, 0, 2])
+    of_rows = script.neighbors_game(data, 6, 3, "accuracy")
+    of_parties = script.neighbors_game(data, 3, 3, "accuracy", party)
+    for code in range(2**3):
+        is_row = (code >> party) % 2 == 1
+        rows = (2 ** np.flatnonzero(is_row)).sum()
+        assert of_parties[code] == of_rows[rows]
+
+
+@of("small_games_made")
+def test_fresh_games_are_made_from_a_folder(script, run, rng, tmp_path):
+    assert len(script.FRESH_GAMES) == 8
+    assert not script.FRESH_GAMES.keys() & (script.GAMES | script.NEW_GAMES).keys()
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] > 0).astype(int)
+    np.savez(tmp_path / "pima.npz", X=X.astype(np.float32), y=y)
+    name = "fresh_bayes_pima_rows"
+    assert f"{name} is no game" in run(f"made {name}")
+    run(f"made {name} --data {tmp_path}")
+    made = np.load(tmp_path / "made" / f"{name}.npz")
+    assert (str(made["kind"]), int(made["n"])) == ("rows", 14)
+    assert made["v"].shape == (2**14,)
+    # No rows give both classes equal probabilities.
+    assert made["v"][0] == pytest.approx(np.log(0.5))
+
+
 @of("small_games_peers")
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf"])
 def test_exact_values_are_those_of_an_enumeration(script, rng, semivalue):
@@ -141,6 +172,23 @@ def test_the_tables_have_ratios_of_errors(script, folders, run):
     name, ratio, _, _, _ = line.split()
     assert name == "one"
     assert float(ratio) < 1
+
+
+@of("small_games")
+def test_fresh_games_have_a_line_of_their_own(folders, run):
+    games, results = folders
+    for kind in ("npz", "shapiq.json"):
+        folder = games if kind == "npz" else results
+        (folder / f"one.{kind}").rename(folder / f"fresh_one.{kind}")
+    run(f"{games} {results} --seeds 2 --budgets 0")
+    lines = run(f"{games} {results} --table").splitlines()
+    ratio = {}
+    for start in ("fresh_one", "fresh, data games", "new_two", "new, data games"):
+        (line,) = [line for line in lines if line.startswith(start + " ")]
+        ratio[start] = line.removeprefix(start).split()[0]
+    assert ratio["fresh, data games"] == ratio["fresh_one"]
+    assert ratio["new, data games"] == ratio["new_two"]
+    assert not [line for line in lines if line.startswith("tuned, data games")]
 
 
 @of("small_games")
