@@ -85,6 +85,9 @@ def _positions(cv, problem):
     X = problem.X
     y = problem.y
     groups = problem.groups
+    if cv is None:
+        cv = DEFAULT_FOLDS
+    name = f"cv={_described(cv)}"
     if groups is not None and isinstance(cv, Integral):
         n_groups = len(np.unique(groups))
         if cv == DEFAULT_FOLDS and 1 < n_groups < cv:
@@ -93,32 +96,62 @@ def _positions(cv, problem):
             cv = GroupKFold(int(cv))
     cv = check_cv(cv, y, classifier=problem.n_classes > 0)
     splits = [
-        (np.sort(players), np.sort(held_out))
+        (_row_numbers(players, len(y), name), _row_numbers(held_out, len(y), name))
         for players, held_out in cv.split(X, y, groups)
     ]
+    if not splits:
+        raise ValueError(f"{name} must give at least one split. Got none.")
     n_games = np.zeros(len(y), dtype=np.int64)
     for players, held_out in splits:
         if len(players) == 0 or len(held_out) == 0:
             raise ValueError(
-                f"cv={cv!r} must give splits with at least one row on each side."
+                f"{name} must give splits with at least one row on each side."
             )
         if np.intersect1d(players, held_out).size:
-            raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
+            raise ValueError(f"{name} must not put a row on both sides of a split.")
         n_games[players] += 1
         if groups is not None:
             on_both_sides = np.intersect1d(groups[players], groups[held_out])
             if on_both_sides.size:
                 raise ValueError(
-                    f"With groups, cv={cv!r} must keep every group on one side of a "
+                    f"With groups, {name} must keep every group on one side of a "
                     "split: use GroupKFold, LeaveOneGroupOut or an int."
                 )
     if n_games.min() != n_games.max():
         raise ValueError(
-            f"cv={cv!r} must let every row play equally often (KFold, StratifiedKFold, "
+            f"{name} must let every row play equally often (KFold, StratifiedKFold, "
             "GroupKFold, repeated K-fold, leave-one-out). Got rows that play "
             f"{n_games.min()} to {n_games.max()} times."
         )
     return splits
+
+
+def _row_numbers(rows, n_rows, name):
+    """Row numbers of one side of a split in ascending order, also of a mask."""
+    rows = np.asarray(rows)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        return np.flatnonzero(rows)
+    if rows.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    numbers = np.unique(rows)
+    is_numbers = rows.ndim == 1 and rows.dtype.kind in "iu"
+    if not is_numbers or len(numbers) < len(rows):
+        raise ValueError(
+            f"{name} must give row numbers, each once on a side, or masks of all rows."
+        )
+    if numbers[0] < 0 or numbers[-1] >= n_rows:
+        raise ValueError(
+            f"{name} must give row numbers from 0 to {n_rows - 1}. Got "
+            f"{numbers[0]} to {numbers[-1]}."
+        )
+    return numbers
+
+
+def _described(cv):
+    """What cv is, for messages: of a list of splits, only that it is one."""
+    if isinstance(cv, (Integral, str)) or hasattr(cv, "split"):
+        return repr(cv)
+    return f"a {type(cv).__name__} of splits"
 
 
 def with_class_weights(class_weight, problem, splits):
@@ -177,7 +210,7 @@ def refuse_unseen_labels(problem, cv):
                 "cv",
                 "must give splits whose players have all labels of the validation "
                 f"points: rows with the label {labels} are all among the validation "
-                f"points of one split. Got {cv!r}.",
+                f"points of one split. Got {_described(cv)}.",
                 "Pass {}, another {}, or {} if the target holds no classes.",
                 [("X_val", ...), ("cv", ...), ("task", "regression")],
             )

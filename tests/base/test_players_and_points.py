@@ -16,7 +16,12 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    InfluenceValuer,
+    InRunShapleyValuer,
+    KNNShapleyValuer,
+    TKNNShapleyValuer,
+)
 from skvalue.exceptions import QuadraticCostWarning
 
 from ..watch import Impatient
@@ -157,6 +162,20 @@ UNEVEN = {
         [(np.arange(5), np.arange(5, 10))] * 2, np.arange(10) % 3,
         "must keep every group on one",
     ),
+    "no split": ([], None, "cv=a list of splits must give at least one split"),
+    "no split of groups": ([], np.arange(10) % 3, "must give at least one split"),
+    "a row twice": (
+        [([0, 0, 1, 2, 3, 4], np.arange(5, 10))] * 2, None,
+        "must give row numbers, each once on a side, or masks",
+    ),
+    "halves of rows": ([([0.5], [1.5])], None, "must give row numbers, each once"),
+    "too short a mask": (
+        [(np.ones(4, bool), np.zeros(4, bool))], None, "must give row numbers, each",
+    ),
+    "a row that is none": (
+        [(np.arange(5), np.arange(5, 11))], None, "from 0 to 9. Got 5 to 10",
+    ),
+    "a negative row": ([(np.arange(5), [-1])], None, "from 0 to 9. Got -1 to -1"),
     "too many folds": (20, None, "n_splits=20"),
     "a word": ("leave-two-out", None, "'cv' parameter of KNNShapleyValuer must be"),
 }  # fmt: skip
@@ -167,6 +186,47 @@ def test_uneven_splitters_are_refused(case):
     cv, groups, message = UNEVEN[case]
     with pytest.raises(ValueError, match=message):
         KNNShapleyValuer(cv=cv).fit(X0, Y0, groups=groups)
+
+
+def test_a_list_of_long_splits_is_not_shown():
+    splits = [(np.arange(1000), np.arange(1000))]
+    X, y = np.arange(2000.0).reshape(-1, 1), np.arange(2000) % 2
+    with pytest.raises(ValueError, match="both sides") as error:
+        KNNShapleyValuer(cv=splits).fit(X, y)
+    assert str(error.value).startswith("cv=a list of splits must not")
+
+
+def masks_of(splits, n):
+    """The splits as masks of all rows."""
+    return [tuple(np.isin(np.arange(n), side) for side in split) for split in splits]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda splits: masks_of(splits, 10),
+        lambda splits: [tuple(side.tolist() for side in split) for split in splits],
+        lambda splits: [(side[::-1], other) for side, other in splits],
+        lambda splits: iter(splits),
+        tuple,
+    ],
+    ids=["masks", "lists", "in another order", "iterator", "tuple"],
+)
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, InfluenceValuer])
+def test_splits_may_be_given_in_any_container(cls, given):
+    splits = list(KFold(5).split(X0))
+    expected = cls(cv=splits).fit(X0, Y0).values_
+    values = cls(cv=given(splits)).fit(X0, Y0).values_
+    np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, InRunShapleyValuer])
+@pytest.mark.parametrize("n_groups", [3, 5])
+def test_cv_none_makes_folds_of_groups(cls, n_groups):
+    groups = np.arange(10) % n_groups
+    by_default = cls(cv=None).fit(X0, Y0, groups=groups)
+    expected = cls(cv=5).fit(X0, Y0, groups=groups)
+    np.testing.assert_allclose(by_default.values_, expected.values_)
 
 
 def test_leave_one_out_of_many_rows_warns():
