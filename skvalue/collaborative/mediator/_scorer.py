@@ -156,16 +156,9 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             coalition_draws = None
             if has_noise:
                 draws_rng = np.random.default_rng(np.append(seeds, 1))
-                with one_blas_thread():
-                    drawn = draw_exact_values(
-                        game, design.masks, draws_rng, progress.drawn
-                    )
-                if drawn is not None:
-                    coalition_draws, statistics = drawn
-                    gaps = self._gaps_of_approximation(
-                        bound, game, design, statistics, draws_rng, progress
-                    )
-                    coalition_draws += gaps
+                coalition_draws = self._draw_values(
+                    bound, game, design, draws_rng, progress
+                )
             progress.drawn(1.0)
             is_complete = True
         if run.interrupted:
@@ -241,6 +234,22 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         # The warning is last, since a filter may turn it into an error.
         if warning is not None:
             warn(warning, ConvergenceWarning)
+
+    def _draw_values(self, bound, game, design, rng, progress):
+        """Values of the coalitions if the releases had no noise, drawn many times.
+
+        They are of shape (n_draws, n_coalitions), or None if the model cannot value
+        exact statistics.
+        """
+        with one_blas_thread():
+            drawn = draw_exact_values(game, design.masks, rng, progress.drawn)
+        if drawn is None:
+            return None
+        draws, statistics = drawn
+        draws += self._gaps_of_approximation(
+            bound, game, design, statistics, rng, progress
+        )
+        return draws
 
     def _gaps_of_approximation(self, bound, game, design, statistics, rng, progress):
         """What the closed form of the draws misses, for each coalition.
