@@ -12,7 +12,9 @@ from .sklearn import is_pandas_na, is_scalar_nan
 
 def check_task(task, y, name="y"):
     """The task, "classification" or "regression"; "auto" infers it from the target."""
-    kind = type_of_target(y, input_name=name)
+    # Targets above 2^63 are compared with integers, of which numpy would warn.
+    with np.errstate(invalid="ignore"):
+        kind = type_of_target(y, input_name=name)
     rule = f"Unknown label type: {name} must be one column of classes or numbers."
     if kind == "unknown":
         raise ValueError(

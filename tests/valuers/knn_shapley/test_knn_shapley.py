@@ -297,3 +297,14 @@ def test_votes_of_sparse_distances_are_refused(rng):
     points = {"X_val": csr_array(cdist(X[:3], X)), "y_val": y[:3]}
     with pytest.raises(ValueError, match="utility must not be 'hard' for sparse"):
         valuer.fit(cdist(X, X), y, **points)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("unit", [1e20, 1e50])
+def test_values_of_large_targets_have_the_square_of_their_unit(rng, unit):
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    valuer = KNNShapleyValuer(3).fit(X, y, X_val=X + 0.1, y_val=y)
+    of_large = KNNShapleyValuer(3).fit(X, unit * y, X_val=X + 0.1, y_val=unit * y)
+    np.testing.assert_allclose(
+        of_large.values_ / unit**2, valuer.values_, rtol=1e-6, atol=1e-12
+    )
