@@ -29,10 +29,11 @@ class Stopping:
         n_needed = n_games * (1 + n_blocks * cost)
         self.max_evaluations = max(self.max_evaluations, n_needed)
 
-    def refuse_few(self, designs, sampler, n_more=0):
+    def refuse_few(self, designs, sampler, n_more=0, is_auto=False):
         """Raise ValueError if the limit does not allow a replicate in every game.
 
-        ``n_more`` are further coalitions of the limit that designs do not evaluate.
+        ``n_more`` are further coalitions of the limit that designs do not evaluate. If
+        `is_auto`, the sampler is the choice of "auto", which needs the fewest.
         """
         n_needed = max(map(_fewest_coalitions, designs)) + n_more
         n_games = len(designs)
@@ -43,9 +44,10 @@ class Stopping:
         reason = "only complete replicates are evaluated"
         if sampler == "process":
             reason = "its process has a hyperparameter for each player"
+        choice = f"'auto', here {sampler!r}," if is_auto else repr(sampler)
         raise ValueError(
             f"max_evaluations must be at least {n_games * n_needed} for "
-            f"sampler={sampler!r} and {n_players} players{games}, since {reason}. Got "
+            f"sampler={choice} and {n_players} players{games}, since {reason}. Got "
             f"{self.max_evaluations}."
         )
 

@@ -161,7 +161,8 @@ def game_values(
     game = FunctionGame(utility, n_players)
 
     # Only an enumeration evaluates the empty coalition itself.
-    if sampler == "auto":
+    is_auto = sampler == "auto"
+    if is_auto:
         sampler = "exact"
         if 2**n_players > min(max_evaluations, MAX_COALITIONS):
             sampler = choose_sampler(
@@ -182,7 +183,7 @@ def game_values(
         empty_utility=game.empty_utility,
         size=BATCH,
     )
-    Stopping(max_evaluations).refuse_few([design], sampler, n_before)
+    Stopping(max_evaluations).refuse_few([design], sampler, n_before, is_auto)
     stopping = Stopping(max_evaluations - n_before)
     if sampler == "process":
         stopping.refuse_many([design], MAX_COALITIONS)

@@ -190,6 +190,10 @@ def test_the_result_is_frozen():
     ("options", "message"),
     [
         ({"max_evaluations": 13}, "at least 14 for sampler='process'.*Got 13"),
+        (
+            {"sampler": "auto", "max_evaluations": 10},
+            "at least 13 for sampler='auto', here 'permutation', and 12",
+        ),
         ({"sampler": "marginals"}, "'sampler' parameter"),
         ({"n_players": 0}, "'n_players' parameter"),
         ({"semivalue": "owen"}, "semivalue must be"),

@@ -766,6 +766,17 @@ class TestSmallestBudget:
         ):
             fit(quick(max_evaluations=20), 100)
 
+    @pytest.mark.parametrize(
+        ("sampler", "named"),
+        [
+            ("auto", "sampler='auto', here 'permutation', and 8 players"),
+            ("permutation", "sampler='permutation' and 8 players"),
+        ],
+    )
+    def test_the_sampler_that_auto_takes_is_named_as_such(self, sampler, named):
+        with pytest.raises(ValueError, match=f"at least 8 for {named}"):
+            fit(quick(sampler=sampler, max_evaluations=5), 8)
+
     def test_a_block_of_subsets_is_enough(self):
         assert fit(quick(max_evaluations=33), 100).n_evaluations_ == 33
 
