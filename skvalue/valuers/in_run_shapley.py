@@ -593,7 +593,7 @@ class InRunShapleyValuer(BaseValuer):
         # announced before their loop.
         options = {}
         if self._is_built_in and not self._is_private:
-            seconds = self._seconds_of_runs(problem, clip)
+            seconds = self._seconds_of_runs(problem, units, clip)
             options["progress"] = lambda *numbers: run.prepared(*numbers, seconds)
         return public_run_rate(
             make_utility,
@@ -606,11 +606,10 @@ class InRunShapleyValuer(BaseValuer):
             **options,
         )
 
-    def _seconds_of_runs(self, problem, clip):
+    def _seconds_of_runs(self, problem, units, clip):
         """How long the steps of all splits take, by those of a short run."""
         split = problem.splits[0]
         n_rows = problem.n_rows(split)
-        units = self._units(problem, split.points)
         utility = self._utility_on(split.points, units, problem.n_classes)
         rows = utility.model.rows(*units.standardize(*problem.rows(split)))
         rng = np.random.default_rng(0)

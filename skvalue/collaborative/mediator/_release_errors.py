@@ -136,14 +136,16 @@ def _draw_agreement(particles, common_loglik, n_draws, rng):
             others = agrees.copy()
             others[:, i] = False
             patterns, numbers = np.unique(others, axis=0, return_inverse=True)
-            log_odds = np.empty(len(patterns))
-            for number, pattern in enumerate(patterns):
-                key = (i, pattern.tobytes())
-                if key not in known_odds:
-                    row = log_common + loglik @ pattern.astype(float)
-                    together = logsumexp(row + loglik[:, i]) - logsumexp(row)
-                    known_odds[key] = together - log_own[i]
-                log_odds[number] = known_odds[key]
+            keys = [(i, pattern.tobytes()) for pattern in patterns]
+
+            # Evidence of sets of parties that no draw had before, all at once.
+            is_new = np.array([key not in known_odds for key in keys])
+            rows = patterns[is_new].astype(float) @ loglik.T + log_common
+            together = logsumexp(rows + loglik[:, i], axis=1) - logsumexp(rows, axis=1)
+            new_keys = [key for key in keys if key not in known_odds]
+            known_odds.update(zip(new_keys, together - log_own[i]))
+
+            log_odds = np.array([known_odds[key] for key in keys])
             probabilities = expit(log_odds)[numbers.ravel()]
             agrees[:, i] = rng.random(n_draws) < probabilities
     return agrees

@@ -51,7 +51,9 @@ def evaluate(utility, particles, masks, evaluated=None):
     batches = list(gen_batches(len(masks), batch_size))
     by_points = []
     with one_blas_thread():
-        order = _similar_together(particles, masks)
+        order = np.arange(len(masks))
+        if utility.has_points and len(batches) > 1:
+            order = _similar_together(particles, masks.astype(float))
         masks = masks[order]
         to_masks = np.argsort(order)
         blocks = utility.blocks(particles)
@@ -124,6 +126,7 @@ class Surprise:
 
     power_grid = (1.0,)
     n_points = 1
+    has_points = False
 
     def blocks(self, particles):
         """The utility alone: it has no validation points."""
@@ -155,6 +158,7 @@ class PredictiveGain:
     """
 
     power_grid = np.linspace(0, 1, 33)[1:]
+    has_points = True
 
     def __init__(self, model, X, y):
         self.model = model
