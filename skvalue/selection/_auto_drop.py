@@ -10,9 +10,12 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 
 from .._utils.sklearn import safe_indexing
+from ..exceptions import ParameterError
 from ._caps import find_evidence
 from ._choice import fit_on_choice, select_rows
 from ._valuer import fit_valuer
+
+_DEFAULT_FOLDS = 5
 
 # Fractions evaluated by drop="auto".
 DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
@@ -52,14 +55,21 @@ def choose_drop(row_filter, valuer, data, rule):
     `careful_choice` picks, and the scores (n_candidates, n_splits).
     """
     groups = data.valuer_params.get("groups")
-    cv = row_filter.cv
+    cv = _DEFAULT_FOLDS if row_filter.cv is None else row_filter.cv
     if groups is not None and isinstance(cv, Integral):
         cv = GroupKFold(cv)
     splitter = check_cv(cv, data.y, classifier=rule.has_classes)
+    splits = list(splitter.split(data.X, data.y, groups))
+    if not splits:
+        raise ParameterError(
+            "cv",
+            "must give at least one split. Got none (a generator gives its splits to "
+            "one fit only).",
+        )
     scorer = check_scoring(row_filter.estimator, scoring=row_filter.scoring)
     scores = Parallel(n_jobs=row_filter.n_jobs)(
         delayed(_score_split)(row_filter, valuer, data, split, rule, scorer)
-        for split in splitter.split(data.X, data.y, groups)
+        for split in splits
     )
     scores = np.array(scores, dtype=np.float64).T
     return DROP_CANDIDATES[careful_choice(scores)], scores

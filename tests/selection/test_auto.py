@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -97,3 +98,23 @@ def test_splits_get_an_unfitted_valuer(noisy, first_column):
     X, y, _ = noisy
     model = ValueFilteredClassifier(GaussianNB(), Fresh(), drop="auto", cv=2).fit(X, y)
     assert model.drop_scores_.shape == (6, 2)
+
+
+@pytest.mark.parametrize("cv", [[], iter([])])
+@pytest.mark.parametrize("groups", [None, np.arange(60) % 6])
+def test_no_split_is_refused(cv, groups, noisy):
+    X, y = noisy[0][:60], noisy[1][:60]
+    model = ValueFilteredClassifier(GaussianNB(), drop="auto", cv=cv)
+    with pytest.raises(ValueError, match="cv must give at least one split"):
+        model.fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("cv", [None, 5, np.int64(5)])
+def test_folds_keep_groups_together(cv, noisy):
+    X, y = noisy[0][:60], noisy[1][:60]
+    groups = np.arange(60) % 6
+    splits = list(GroupKFold(5).split(X, y, groups))
+    expected = ValueFilteredClassifier(GaussianNB(), drop="auto", cv=splits)
+    model = clone(expected).set_params(cv=cv).fit(X, y, groups=groups)
+    scores = expected.fit(X, y, groups=groups).drop_scores_
+    np.testing.assert_array_equal(model.drop_scores_, scores)
