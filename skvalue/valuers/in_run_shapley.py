@@ -159,16 +159,29 @@ def _slices_of_steps(run, points):
     return tiles(n_steps, run.utility.model.steps_at_a_time(len(points)))
 
 
+def _root_of_covariance(gradients, noise_std, sample_std):
+    """Root (p, p) of the covariance of noise and of a sample in a mean gradient.
+
+    The sum over a sample varies as one of the gradients (n_points, p) of the points,
+    each of which has a random weight.
+    """
+    squares, directions = np.linalg.eigh(gradients.T @ gradients)
+    variances = noise_std**2 + sample_std**2 * np.maximum(squares, 0.0)
+    return (directions * np.sqrt(variances)) @ directions.T
+
+
 def _redrawn_thetas(
     run, points, public_gradients, *, noise_std, sample_std, normals, rng
 ):
     """Parameters of a run with other noise and samples, as `Run.thetas`.
 
     ``noise_std`` and ``sample_std`` are those of a mean gradient. ``normals`` (n_steps,
-    p) are the draws of the noise; None: they come from the generator.
+    p) are the draws of the noise, and of the sample with it; None: they come from the
+    generator.
     """
     model = run.utility.model
     thetas = run.thetas[:1]
+    are_together = normals is not None and sample_std > 0
     for steps in _slices_of_steps(run, points):
         # Draws of the noise, and of the sample, in the order of the steps.
         noises = []
@@ -178,11 +191,11 @@ def _redrawn_thetas(
                 normal = rng.standard_normal(model.n_parameters)
             else:
                 normal = normals[step]
-            noises.append(noise_std * normal)
-            if sample_std:
+            noises.append(normal if are_together else noise_std * normal)
+            if sample_std and not are_together:
                 samples.append(sample_std * rng.standard_normal(len(points)))
         noises = model.vectors(np.stack(noises))
-        if sample_std:
+        if samples:
             samples = model.vectors(np.stack(samples))
         released = model.vectors(np.stack(run.thetas[steps.start : steps.stop + 1]))
         publics = model.vectors(np.stack(public_gradients[steps]))
@@ -196,7 +209,14 @@ def _redrawn_thetas(
             noise = noises[k]
             if sample_std:
                 gradients = model.row_gradients(theta, points)
-                noise = noise + samples[k] @ model.clipped(gradients, run.clip)
+                gradients = model.clipped(gradients, run.clip)
+            if are_together:
+                root = _root_of_covariance(
+                    *model.arrays([gradients]), noise_std, sample_std
+                )
+                noise = model.vectors(root @ normals[steps.start + k])
+            elif sample_std:
+                noise = noise + samples[k] @ gradients
             released_step = released[k + 1] - released[k]
             step = released_step - run.learning_rate * (change + noise)
             theta = theta + step
@@ -792,7 +812,11 @@ class InRunShapleyValuer(BaseValuer):
 def secret_samples(n, size, noise_random_state):
     """Endless Poisson samples of the rows, with their expected size."""
     for number in count():
-        seed = None if noise_random_state is None else noise_random_state + number
+        seed = None
+        if noise_random_state is not None:
+            # Neighbouring seeds share no samples.
+            words = [noise_random_state % 2**64, number]
+            seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         sample = poisson_sample(n, size / n, noise_random_state=seed)
         yield np.flatnonzero(sample), size
 
