@@ -175,6 +175,29 @@ def test_a_private_release_refuses_no_row(rows, value):
     assert "null" not in seller.summary_.to_json()
 
 
+OBJECTS = {"text": "x", "complex": 1j, "dict": {}, "date": pd.Timestamp(0)}
+
+
+@pytest.mark.parametrize("entry", OBJECTS)
+@pytest.mark.parametrize("container", ["frame", "array", "list"])
+@pytest.mark.parametrize("representation", [identity, components])
+def test_an_object_among_numbers_is_a_null_row(representation, container, entry, rows):
+    mapped = representation(rows)
+    latent = Identity().fit(mapped.transform(rows))
+    model = BuyerModel(mapped, latent, latent.mean_, 2.0)
+    X = rows.astype(object)
+    X[5, 0] = OBJECTS[entry]
+    if container == "frame":
+        X = pd.DataFrame(X)
+    if container == "list":
+        X = X.tolist()
+    centred, is_null = model.private_rows(X)
+    expected, _ = model.private_rows(rows)
+    expected[5] = 0
+    assert np.flatnonzero(is_null).tolist() == [5]
+    np.testing.assert_array_equal(centred, expected)
+
+
 class _Lengths:
     """A map of texts, which leaves out empty ones and repeats those with a comma."""
 

@@ -80,7 +80,8 @@ def map_alone(fitted_map, X, is_null, name, n_dimensions=None):
     n_dimensions : int, entries that the map must give a row; None if it is not known
     """
     n_rows = len(is_null)
-    if hasattr(fitted_map, "transform_alone"):
+    holds_numbers = hasattr(X, "tocsr") or np.asarray(X).dtype.kind in "buif"
+    if holds_numbers and hasattr(fitted_map, "transform_alone"):
         values = np.array(fitted_map.transform_alone(X), dtype=np.float64)
     else:
         values = _map_row_by_row(fitted_map, X, is_null, n_dimensions)
@@ -143,9 +144,13 @@ def _map_row_by_row(fitted_map, X, is_null, n_dimensions):
     """Output of a map that is called for each row; rows that it refuses are null."""
     n_rows = len(is_null)
     values = None
+    zeros = None
     if isinstance(X, np.ndarray) and X.dtype.kind in "buif":
-        # What a map says of a row of zeros does not depend on private rows.
         zeros = np.zeros((1, *X.shape[1:]), dtype=X.dtype)
+    elif hasattr(fitted_map, "transform_alone"):  # a map of numbers
+        zeros = np.zeros((1, *np.shape(X)[1:]))
+    if zeros is not None:
+        # What a map says of a row of zeros does not depend on private rows.
         values = np.zeros((n_rows, *np.shape(fitted_map.transform(zeros))[1:]))
     elif n_dimensions is not None:
         values = np.zeros((n_rows, n_dimensions))

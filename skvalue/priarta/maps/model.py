@@ -222,7 +222,8 @@ class BuyerModel:
         whatever other rows there are: a map chosen by a malicious buyer can amplify
         rounding. A row with NaN or infinity, or for which a map gives such numbers, is
         a null row, which adds nothing to the moments: an error would tell the buyer
-        that there is such a row.
+        that there is such a row. So is a row that a map refuses, such as one with a
+        text among numbers.
 
         Parameters
         ----------
