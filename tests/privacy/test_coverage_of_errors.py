@@ -94,7 +94,7 @@ SAMPLED = {"denoise": False, "sampling_rate": 0.5, "max_contributions": None}
 )
 def test_a_fit_whose_errors_are_too_small_says_so(valuer, options):
     data = two_classes(0)
-    with pytest.warns(ErrorsTooSmallWarning, match=r"\.\d\d to \.\d\d"):
+    with pytest.warns(ErrorsTooSmallWarning, match=r"\.\d\d to [.1]"):
         clone(valuer).set_params(**options).fit(*data.rows, **data.points)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ErrorsTooSmallWarning)

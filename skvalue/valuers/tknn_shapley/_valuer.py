@@ -231,7 +231,7 @@ class TKNNShapleyValuer(BaseValuer):
         least .88 of the values were within two errors in the cases measured at epsilon
         1 and 3 (clean and wrong labels, balanced and imbalanced), except for wine with
         a class of 5 % and wrong labels: .72 to .79. With ``denoise=False``, of which
-        `sampling_rate` is a case, .79 to .99 were at epsilon .5 to 8. Most errors are
+        `sampling_rate` is a case, .77 to 1.00 were at epsilon .5 to 8. Most errors are
         too large: of 360 rows of three columns .97 to .99 were within two errors on
         average, and as many of six groups of these. If noise exceeds the signal in
         values of validation points as rows, `fit` warns. Errors that hold cost
@@ -519,7 +519,7 @@ class TKNNShapleyValuer(BaseValuer):
         )
         if not self.denoise:
             run.warn(
-                "values_error_ can be too small with denoise=False: .79 to .99 of the "
+                "values_error_ can be too small with denoise=False: .77 to 1.00 of the "
                 "values were within two errors at epsilon .5 to 8, and .97 to .99 on "
                 "average with denoise=True.",
                 ErrorsTooSmallWarning,
