@@ -274,7 +274,7 @@ class _Players(NamedTuple):
 def _models_of(solver, training):
     """The marginal contributions to coalitions of the models of a batched solver.
 
-    Raises ValueError if it is another solver or another scorer.
+    Raises ValueError if it is another solver or another scorer, or R2 is not defined.
     """
     kinds = {CompiledNewton: LogisticMarginals, CompiledForm: LinearMarginals}
     kind = kinds.get(type(getattr(solver, "engine", None)))
@@ -291,6 +291,11 @@ def _models_of(solver, training):
             f"sampler='marginals' needs scoring to be {scorers} with "
             f"{training.estimator!r}, scores whose changes along a step are known. Got "
             f"{training.scoring!r}."
+        )
+    if solver.scores.name == "r2" and not solver.scores.variance > 0:
+        raise ValueError(
+            "sampler='marginals' needs y_val of at least two values at points with "
+            "weight where scoring is 'r2', which divides by their variance. Got one."
         )
     solver.prepare()
     return kind(solver)

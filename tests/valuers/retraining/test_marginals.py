@@ -297,6 +297,25 @@ def test_parameters_without_steps_are_refused(parameters, message):
         problem_of("two classes").fit(valuer)
 
 
+@pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()])
+@pytest.mark.parametrize(
+    ("y_val", "weights"), [([0.0, 0.0, 0.0], None), ([1.0, 2.0, 3.0], [0, 1, 0])]
+)
+def test_r2_of_equal_targets_is_refused(estimator, y_val, weights):
+    X, y = np.random.default_rng(0).normal(size=(2, 30, 2))
+    valuer = DataShapleyValuer(estimator, sampler="marginals", max_evaluations=400)
+    with pytest.raises(ValueError, match="needs y_val of at least two values"):
+        valuer.fit(X, y[:, 0], X_val=X[:3], y_val=y_val, sample_weight_val=weights)
+
+
+def test_many_players_of_equal_targets_are_played_by_other_samplers():
+    X = np.random.default_rng(0).normal(size=(210, 2))
+    valuer = DataShapleyValuer(Ridge(), max_evaluations=2000, random_state=0)
+    valuer.fit(X, X[:, 0], X_val=X[:3] + 1, y_val=np.zeros(3))
+    assert valuer.sampler_ != "marginals"
+    assert np.isfinite(valuer.values_).all()
+
+
 def test_t_intervals_hold_the_values(default):
     low, high = default.confidence_interval().T
     assert ((low < default.values_) & (default.values_ < high)).all()
