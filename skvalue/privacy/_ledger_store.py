@@ -14,7 +14,6 @@ _LOCK_TIMEOUT = 300.0  # seconds to wait while another process charges
 _CREATION_TIMEOUT = 2.0  # seconds to wait while another process creates the file
 
 _APPLICATION_ID = int.from_bytes(b"skvL")  # in the header of every ledger
-_ID_START = 68  # byte of the header at which this number begins
 _STATEMENTS = (
     "CREATE TABLE terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
     "delta REAL NOT NULL, relation TEXT)",
@@ -207,19 +206,34 @@ class FileStore:
         while True:
             if not os.path.isfile(self.path):  # reading a pipe would wait for ever
                 self._refuse("not a file")
-            with open(self.path, "rb") as file:
-                header = file.read(_ID_START + 4)
-            if header or time.monotonic() > deadline:
+            is_empty = os.path.getsize(self.path) == 0
+            if not is_empty or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
-        if not header:
+        if is_empty:
             self._refuse(
                 "an empty file: a damaged ledger, or none; remove it if it never was "
                 "one"
             )
-        is_sqlite = header[:15] == b"SQLite format 3"
-        if not is_sqlite or header[_ID_START:] != _APPLICATION_ID.to_bytes(4):
+        if self._application_id() != _APPLICATION_ID:
             self._refuse("another kind of file")
+
+    def _application_id(self):
+        """The number in the header of the file by which its kind is known, or None.
+
+        SQLite reads it, without a lock or a file beside this one. If Python opened and
+        closed the file, the locks of all other threads on it would end (POSIX), and
+        another process could charge at the same time as they do.
+        """
+        uri = f"{Path(self.path).as_uri()}?mode=ro&immutable=1"
+        try:
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                (number,) = connection.execute("PRAGMA application_id").fetchone()
+        except sqlite3.OperationalError as error:  # the file cannot be read
+            self._refuse(error)
+        except sqlite3.DatabaseError:
+            return None
+        return number
 
     @contextmanager
     def _begin(self, kind="IMMEDIATE"):

@@ -476,6 +476,31 @@ def test_a_damaged_file_is_a_value_error(damage, tmp_path):
             use()
 
 
+def try_to_charge(path):
+    """What SQLite says of a writer: for a process of its own."""
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            return str(error)
+    return "charged"
+
+
+@pytest.mark.parametrize(
+    "use", [lambda ledger: ledger.n_charges, lambda ledger: Ledger(ledger.path)]
+)
+def test_a_thread_that_reads_does_not_end_the_lock_of_one_that_charges(use, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as charging:
+        charging.execute("BEGIN IMMEDIATE")
+
+        use(ledger)
+
+        with fresh_processes().Pool(1) as pool:
+            said = pool.apply(try_to_charge, (ledger.path,))
+    assert said == "database is locked"
+
+
 def test_one_of_several_openers_creates_the_file(tmp_path):
     path = tmp_path / "budget.sqlite"
 
