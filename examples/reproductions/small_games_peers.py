@@ -11,8 +11,8 @@ there is not computed again. With --semivalue banzhaf, and a folder RESULTS of i
 the estimators are those of Banzhaf values. Needs shapiq, xgboost and lightgbm, in an
 environment that need not have skvalue. Left out, after a first run: ProxySPEX, whose
 search takes a minute and which was behind; SHAPIQ and PolySHAP of order 2, equal to
-others here. ShaplEIG, which chooses one coalition after the other, takes 5 s at 30
-evaluations and more than a minute at 100: --slow runs it alone, with a folder RESULTS
+others here. ShaplEIG, which chooses one coalition after the other, takes 5 s for 30
+evaluations and 11 s for 60: --slow runs it alone, with a folder RESULTS
 of its own (it needs gpytorch and botorch).
 """
 
