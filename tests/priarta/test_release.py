@@ -248,14 +248,28 @@ class TestLedger:
         assert ledger.n_charges == 0
 
 
+def rows_without_numbers(rng, kind):
+    X = gaussian_rows(rng, 50, 3)
+    if kind == "complex":
+        return X + 12345j
+    return np.full(X.shape, "12345?")
+
+
 class TestErrors:
     @pytest.mark.parametrize("kind", ["complex", "text"])
     def test_error_shows_no_entry_of_the_rows(self, rng, scorer, kind):
-        X = gaussian_rows(rng, 50, 3)
-        X = X + 12345j if kind == "complex" else np.full(X.shape, "12345?")
+        X = rows_without_numbers(rng, kind)
+        seller = SellerRelease(scorer.model_, epsilon=None)
         with pytest.raises(ValueError, match="X must hold (real )?numbers") as caught:
-            SellerRelease(scorer.model_).fit(X)
+            seller.fit(X)
         assert "12345" not in str(caught.value)
+
+    @pytest.mark.parametrize("kind", ["complex", "text"])
+    def test_private_rows_without_numbers_are_null(self, rng, scorer, kind):
+        """An error would tell that one of the rows of a list is no number."""
+        X = rows_without_numbers(rng, kind)
+        seller = SellerRelease(scorer.model_).fit(X)
+        assert seller.n_null_rows_ == len(X)
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
