@@ -229,11 +229,10 @@ class Composition:
 
     def simplified(self, *more):
         """As `simplify`, of all events and of some more, which are not added."""
-        leaves = self._leaves
-        if more:
-            leaves = leaves.copy()
-            for event in more:
-                _flatten(convert(event, self._relation), 1, leaves)
+        # A copy: another thread may add an event meanwhile.
+        leaves = self._leaves.copy()
+        for event in more:
+            _flatten(convert(event, self._relation), 1, leaves)
         return _joined(leaves, self._relation)
 
 
