@@ -5,16 +5,18 @@ The figures of the pages of speeds and of comparisons, in one go
 Runs every command whose output doc/performance.rst and doc/other_libraries.rst show,
 one after the other:
 
-    python rerun_pages.py FOLDER --with pydvl=pydvl/bin/python --with
+    python rerun_pages.py FOLDER --data DATA --with pydvl=pydvl/bin/python --with
     shapiq=shapiq/bin/python
 
-The environments of other libraries are those of doc/other_libraries.rst; a library that
-is not named is looked for in this one, and left out with a line that says so if it is
-not there. Each command writes what it prints to a file in FOLDER, below the date, the
-machine and the versions; a command whose file is there already is not run again. Times
-are ratios within one run, or CPU seconds; nothing else should run beside it. `--only`
-takes some of the commands, `--list` shows them. The comparison with all estimators of
-shapiq takes days of computation and resumes by itself: small_games.py.
+DATA is the folder of data sets that neighbor_costs.py and marginal_contributions.py
+read; without it these are left out. The environments of other libraries are those of
+doc/other_libraries.rst; a library that is not named is looked for in this one, and left
+out with a line that says so if it is not there. Each command writes what it prints to a
+file in FOLDER, below the date, the machine and the versions; a command whose file is
+there already is not run again. Times are ratios within one run, or CPU seconds; nothing
+else should run beside it. `--only` takes some of the commands, `--list` shows them. The
+comparison with all estimators of shapiq takes days of computation and resumes by
+itself: small_games.py.
 """
 
 import argparse
@@ -64,11 +66,18 @@ COMMANDS = {
 }
 
 
+# These read data sets from a folder.
+NEED_DATA = ("neighbor_costs", "marginal_contributions")
+
+
 def with_peers(name, command, named):
     """The command with the interpreters of those libraries that it compares."""
     for option in named:
-        if option.partition("=")[0] in PEERS.get(name, []):
+        library, _, python = option.partition("=")
+        if library in PEERS.get(name, []):
             command = [*command, "--with", option]
+        elif name == "neighbor_costs" and library == "cleanlab":
+            command = [*command, "--cleanlab", python]
     return command
 
 
@@ -103,6 +112,7 @@ def parse_arguments(arguments=None):
     )
     parser.add_argument("folder", type=Path, help="where outputs are written")
     parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--list", action="store_true", help="show the commands")
     parser.add_argument(
         "--with",
@@ -121,6 +131,11 @@ def main():
     failed = False
     for name in args.only:
         command = with_peers(name, COMMANDS[name], args.named)
+        if name in NEED_DATA:
+            if args.data is None:
+                print(f"{name}: left out, it needs --data")
+                continue
+            command = [*command, "--data", str(args.data.resolve())]
         if args.list:
             print(f"{name}: {shlex.join(command)}")
             continue

@@ -15,6 +15,8 @@ from ._walk import marginals_along
 _N_CHANGES = 40
 _MAX_DRAWS = 8
 
+_ENTRIES = 2**22  # of coalitions in memory as numbers
+
 
 @dataclass(frozen=True, eq=False)
 class AveragedReleases:
@@ -223,22 +225,29 @@ def noise_squares(model, weights, rate, released, point_weights):
     n_draws = int(np.clip(_N_CHANGES // n, 1, _MAX_DRAWS))
     players = np.sort(rng.choice(n, min(n, _N_CHANGES), replace=False))
     thetas = np.array([model.start(rng) for _ in range(n_draws)])
-    masks = marginal_masks(rng, weights / n, players, n_draws).astype(float)
+    masks = marginal_masks(rng, weights / n, players, n_draws)
+    n_together = steps_in_memory(p) // (2 * n_draws)
+    n_together = max(1, min(n_together, _ENTRIES // (2 * n_draws * n)))
 
     of_step, of_mean = _noise_of_steps(released)
     noise = rng.standard_normal((n_draws, n, p))
     noise *= of_step * released.noise_std[:, None]
-    signs = np.array([1.0, -1.0, 0.0])[:, None, None, None]
-    steps = centers + signs * noise
-    steps *= -rate * released.step_weights[:, None]
 
-    changes = np.empty((3, n_draws, len(players)))
-    n_together = max(1, steps_in_memory(p) // (6 * n_draws))
-    for tile in tiles(len(players), n_together):
-        ends = thetas[:, None] + masks[:, None, :, tile] @ steps
-        utilities = model.utilities(ends.reshape(-1, p)).reshape(ends.shape[:-1])
-        changes[:, :, tile] = utilities[1] - utilities[0]
-    plus, minus, without = changes
+    def contributions(sign):
+        """Marginal contributions (n_draws, n_players) with the noise times a sign."""
+        steps = sign * noise
+        steps += centers
+        steps *= -rate * released.step_weights[:, None]
+        changes = np.empty((n_draws, len(players)))
+        for tile in tiles(len(players), n_together):
+            ends = thetas[:, None] + masks[:, :, tile].astype(float) @ steps
+            utilities = model.utilities(ends.reshape(-1, p)).reshape(ends.shape[:-1])
+            changes[:, tile] = utilities[1] - utilities[0]
+        return changes
+
+    plus = contributions(1.0)
+    minus = contributions(-1.0)
+    without = contributions(0.0)
     odd = of_mean / of_step * (plus - minus) / 2
     bias = (plus + minus) / 2 - without
     squares = np.mean(odd**2 + bias**2, axis=0)

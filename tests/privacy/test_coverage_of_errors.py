@@ -59,7 +59,18 @@ def test_two_errors_cover_the_values_without_noise(method, sizes, labels, epsilo
     assert line.share - 2 * line.sampling_error <= highest, line
 
 
-@pytest.mark.parametrize("method", METHODS)
+# A release of it takes more than a second.
+SLOW_METHODS = {"TKNNShapleyValuer, sampling_rate"}
+FAST_METHODS = [method for method in METHODS if method not in SLOW_METHODS]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *FAST_METHODS,
+        *(pytest.param(method, marks=pytest.mark.slow) for method in SLOW_METHODS),
+    ],
+)
 def test_one_cell_of_each_method(method):
     # Of so few releases the size of the errors says more than how many are within two.
     line = measure(method, "equal", "noisy", 2.0, n_releases=6)

@@ -46,11 +46,18 @@ def test_outputs_are_kept_below_date_and_versions(script, monkeypatch, run, tmp_
 
 @of("rerun_pages")
 def test_a_library_is_passed_where_it_is_compared(script, run):
-    printed = run("folder --list --with pydvl=python --with cleanlab=python")
+    printed = run("folder --list --data . --with pydvl=python --with cleanlab=python")
     lines = dict(line.split(": ", 1) for line in printed.splitlines())
     assert list(lines) == list(script.COMMANDS)
     assert lines["other_libraries"].endswith(
         "--with pydvl=python --with cleanlab=python"
     )
     assert lines["other_libraries_influence"].endswith("--with pydvl=python")
+    assert "--cleanlab python" in lines["neighbor_costs"]
     assert "pydvl" not in lines["benchmarks"]
+
+
+@of("rerun_pages")
+def test_commands_without_their_data_are_left_out(run, tmp_path):
+    printed = run(f"{tmp_path} --only neighbor_costs")
+    assert printed == "neighbor_costs: left out, it needs --data\n"

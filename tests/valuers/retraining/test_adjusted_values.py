@@ -288,7 +288,7 @@ def with_missing_values(X):
     "convert",
     [
         as_frame,
-        as_texts,
+        pytest.param(as_texts, marks=SLOW),
         pytest.param(as_sparse, marks=SLOW),
         pytest.param(with_missing_values, marks=SLOW),
     ],
