@@ -20,6 +20,7 @@ itself: small_games.py.
 """
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -66,6 +67,8 @@ COMMANDS = {
 }
 
 
+# What benchmarks ask the environment for: variable -> library.
+INTERPRETERS = {"SKVALUE_PEERS_PYTHON": "pydvl", "SKVALUE_SHAPIQ_PYTHON": "shapiq"}
 # These read data sets from a folder.
 NEED_DATA = ("neighbor_costs", "marginal_contributions")
 
@@ -81,7 +84,18 @@ def with_peers(name, command, named):
     return command
 
 
-def run(name, command, folder):
+def environment(named):
+    """The environment with the interpreters that benchmarks compare with."""
+    pythons = dict(option.split("=", 1) for option in named)
+    found = {
+        variable: str(Path(pythons[library]).absolute())
+        for variable, library in INTERPRETERS.items()
+        if library in pythons
+    }
+    return {**os.environ, **found}
+
+
+def run(name, command, folder, env):
     """Run a command unless its output is there; return what to say of it."""
     path = folder / f"{name}.txt"
     if path.exists():
@@ -95,7 +109,7 @@ def run(name, command, folder):
         output.write(f"{stamp(*PACKAGES)}\n$ {shlex.join(command)}\n\n")
         output.flush()
         done = subprocess.run(
-            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT
         )
     seconds = time.perf_counter() - start
 
@@ -139,7 +153,7 @@ def main():
         if args.list:
             print(f"{name}: {shlex.join(command)}")
             continue
-        said = run(name, command, args.folder)
+        said = run(name, command, args.folder, environment(args.named))
         failed |= said.startswith("failed")
         print(f"{name}: {said}", flush=True)
     return int(failed)
