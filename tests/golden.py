@@ -8,6 +8,7 @@ errors must agree. Differences are printed, and make the exit status 1. No numbe
 committed: they depend on the machine.
 """
 
+import argparse
 import dataclasses
 import os
 import pickle
@@ -429,14 +430,24 @@ def record_of(tree, pattern):
         return pickle.loads(path.read_bytes())
 
 
-def main(tree, pattern=""):
-    old = record_of(Path(tree).resolve(), pattern)
-    new = record_of(Path(__file__).resolve().parents[1], pattern)
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tree", metavar="OTHER_TREE", type=Path)
+    parser.add_argument("pattern", metavar="PATTERN", nargs="?", default="")
+    args = parser.parse_args(arguments)
+    if not (args.tree / "skvalue" / "__init__.py").is_file():
+        # Python would import the skvalue that is installed, and find no difference.
+        parser.error(f"OTHER_TREE must be a work tree of skvalue. Got {args.tree}.")
+
+    old = record_of(args.tree.resolve(), args.pattern)
+    new = record_of(Path(__file__).resolve().parents[1], args.pattern)
     lines, summary = compare(old, new)
     print(*lines, sep="\n")
     print(f"{len(new)} cases: {summary}; {len(lines)} differences")
-    return bool(lines)
+    return int(bool(lines))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

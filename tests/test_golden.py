@@ -58,3 +58,9 @@ def test_every_valuer_has_cases():
     }
     assert set(golden.EVERY_GAME) == valuers - {"Base", "BaseInSample"}
     assert set(golden.ALSO) <= valuers
+
+
+def test_what_is_no_tree_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        golden.main([str(tmp_path)])
+    assert "must be a work tree of skvalue" in capsys.readouterr().err
