@@ -443,6 +443,8 @@ def main(arguments=None):
 
     old = record_of(args.tree.resolve(), args.pattern)
     new = record_of(Path(__file__).resolve().parents[1], args.pattern)
+    if not new:
+        parser.error(f"PATTERN must be that of a case. Got {args.pattern!r}.")
     lines, summary = compare(old, new)
     print(*lines, sep="\n")
     print(f"{len(new)} cases: {summary}; {len(lines)} differences")
