@@ -17,8 +17,8 @@ GPU_DRIVER = shutil.which("nvidia-smi")
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Modules that read doc/, examples/ or the files of skvalue/.
 READS_THE_REPOSITORY = re.compile(
-    "test_(contributing|doc|examples|(layered_)?figures|house|layers|lint|"
-    "network_market|pages)$"
+    "test_(contributing|coverage_of_errors|doc|examples|(layered_)?figures|house|"
+    "layers|lint|network_market|no_card|pages|papers|private_names|workflows)$"
 )
 
 
@@ -58,18 +58,27 @@ def check_compiled_modules():
             )
 
 
-class _Skipped(pytest.Module):
-    def collect(self):
-        reason = "reads files that are in the repository alone"
-        pytest.skip(reason, allow_module_level=True)
+def stands_in_the_repository():
+    """Whether there is more than what the sdist has."""
+    return (REPOSITORY / "doc").is_dir()
 
 
-def pytest_pycollect_makemodule(module_path, parent):
-    """Skip modules that read the repository where the tests stand without it."""
-    reads = READS_THE_REPOSITORY.match(module_path.stem)
-    reads = reads or module_path.parent.name == "reproductions"
-    if reads and not (REPOSITORY / "doc").is_dir():
-        return _Skipped.from_parent(parent, path=module_path)
+def pytest_report_header():
+    if stands_in_the_repository():
+        return []
+    return "left out: tests of what the repository alone has (doc, examples, workflows)"
+
+
+def pytest_ignore_collect(collection_path):
+    """Leave out what reads the repository where the tests stand without it.
+
+    Modules are not imported, be it for their tests or for their doctests.
+    """
+    reads = READS_THE_REPOSITORY.match(collection_path.stem)
+    reads = reads or collection_path.parent.name == "reproductions"
+    if reads and not stands_in_the_repository():
+        return True
+    return None
 
 
 def pytest_collection_finish(session):
