@@ -17,6 +17,8 @@ cdef enum:
     FRESH = 100  # rank-one updates after which an inverse is recomputed
 
 cdef double safe = 1e-7  # smallest pivot of a matrix with a unit diagonal
+cdef double eps = 2.220446049250313e-16
+cdef double coarse = 1e-11  # relative error from which an inverse is recomputed
 
 
 cdef struct Memory:
@@ -24,6 +26,7 @@ cdef struct Memory:
     double *right  # (p,)
     double *work
     double *scale
+    double *diagonal  # of the matrix
     double *rows  # the rows of a coalition, (n, p)
     double *weights  # (n,)
     double *targets
@@ -65,6 +68,7 @@ cdef bint penalised_inverse(
     for a in range(p):
         inverse[a * p + a] += penalty[a]
         column[a] = inverse[a * p + a]
+        memory.diagonal[a] = column[a]
     for a in range(p):
         if not column[a] > 0:
             return False
@@ -83,6 +87,35 @@ cdef bint penalised_inverse(
         for b in range(p):
             inverse[a * p + b] *= scale[a] * scale[b]
     return True
+
+
+cdef bint row_moves(
+    const Memory *memory, const double *x, double weight, double *error, Py_ssize_t p
+) noexcept nogil:
+    """`rank_joins` of a row of a weight, negative if it leaves; False if digits are
+    lost.
+
+    Rounding errors are relative to the largest entries of the inverse, in units of the
+    columns: before a row joins, and after one leaves, which errors grow with.
+    """
+    cdef double *diagonal = memory.diagonal
+    cdef double *inverse = memory.inverse
+    cdef double largest = 0.0, kept
+    cdef Py_ssize_t a
+    if weight > 0:
+        for a in range(p):
+            diagonal[a] += weight * x[a] * x[a]
+            largest = max(largest, inverse[a * p + a] * diagonal[a])
+    if not rank_joins(inverse, x, weight, memory.work, p):
+        return False
+    if weight < 0:
+        kept = 1.0 + weight * dot(memory.work, x, p)
+        error[0] /= kept
+        for a in range(p):
+            largest = max(largest, inverse[a * p + a] * diagonal[a])
+            diagonal[a] += weight * x[a] * x[a]
+    error[0] += eps * largest
+    return error[0] < coarse
 
 
 cdef double condition_bound(
@@ -121,8 +154,8 @@ def ridge_tile(
         return solved
     cdef uint8_t[::1] is_solved = solved.view(np.uint8)
     cdef uint8_t[::1] before = np.zeros(n, np.uint8)
-    cdef double[::1] doubles = np.empty(p * p + 3 * p + n * p + 2 * n)
-    cdef double weight
+    cdef double[::1] doubles = np.empty(p * p + 4 * p + n * p + 2 * n)
+    cdef double weight, error = 0.0
     cdef bint warm = False
     cdef Problem problem = Problem(n, p, &rows[0, 0], &y[0], &w[0], &penalty[0])
     cdef Memory memory
@@ -130,7 +163,8 @@ def ridge_tile(
     memory.right = memory.inverse + p * p
     memory.work = memory.right + p
     memory.scale = memory.work + p
-    memory.rows = memory.scale + p
+    memory.diagonal = memory.scale + p
+    memory.rows = memory.diagonal + p
     memory.weights = memory.rows + n * p
     memory.targets = memory.weights + n
     with nogil:
@@ -144,9 +178,7 @@ def ridge_tile(
                     if is_in[c, i] == before[i]:
                         continue
                     weight = w[i] if is_in[c, i] else -w[i]
-                    warm = warm and rank_joins(
-                        memory.inverse, &rows[i, 0], weight, memory.work, p
-                    )
+                    warm = warm and row_moves(&memory, &rows[i, 0], weight, &error, p)
                     for a in range(p):
                         memory.right[a] += weight * y[i] * rows[i, a]
                     changes += 1
@@ -164,6 +196,7 @@ def ridge_tile(
                     memcpy(memory.right, &rights[at, 0], p * sizeof(double))
                 warm = penalised_inverse(memory.inverse, &penalty[0], &memory, p)
                 changes = 0
+                error = 0.0
             memcpy(&before[0], &is_in[c, 0], n)
 
             is_solved[c] = warm

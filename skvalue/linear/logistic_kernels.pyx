@@ -474,9 +474,9 @@ cdef bint solve(
     """Minimise the sum of w times the cross-entropy + penalty coef^2 / 2, starting from
     `coef`.
 
-    Updates Z and R, which belong to coef, and the inverse Hessian. Stops when the
-    Newton decrement, the error in standard errors of the fit, is below the tolerance;
-    returns whether it converged.
+    Updates Z, the logits at coef, R, the residuals there or before the last of several
+    steps, and the inverse Hessian. Stops when the Newton decrement, the error in
+    standard errors of the fit, is below the tolerance; returns whether it converged.
     """
     cdef Py_ssize_t k = model.k, p = model.p, n = rows.n, room = model.room
     cdef Py_ssize_t size = k * p
@@ -494,6 +494,11 @@ cdef bint solve(
                 times_vector(rows.X, model.step + c * p, model.dZ, n, p)
                 subtract(model.Z + c * room, 1.0, model.dZ, model.Z + c * room, n)
             subtract(model.coef, 1.0, model.step, model.coef, size)
+
+            # Residuals are those before this step. Where it is the only one, they must
+            # follow: the next solve would take the same step again, and so forth.
+            if count == 0:
+                find_residuals(model, rows, model.Z)
             return True
         if done or not slope < 0.0 or (count and count % refresh == 0):
             hessian_inverse(model, rows, penalty)

@@ -190,6 +190,46 @@ def test_games_of_least_squares_have_the_optimum(
     np.testing.assert_allclose(game.utility(masks), expected, rtol=1e-8)
 
 
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["join", "leave"])
+@pytest.mark.parametrize("spread", [0.0, 3.0, 6.0])
+def test_ridge_models_of_one_row_more_have_the_optimum(spread, is_reversed, alpha):
+    """Each is computed from the one before; rows may be a million times as long."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(N, 2)) * np.exp(spread * rng.normal(size=(N, 1)))
+    X_val = rng.normal(size=(9, 2))
+    y = X.sum(axis=1) + rng.normal(size=N)
+    points = X_val, X_val.sum(axis=1)
+    masks = np.tri(N, dtype=bool)[::-1] if is_reversed else np.tri(N, dtype=bool)
+    game = ModelGame(
+        Ridge(alpha), X, y, *points, scoring="neg_mean_squared_error", empty_utility=0
+    )
+    utilities = game.utility(masks)
+    for i in range(0, N, 3):
+        rows = masks[i]
+        expected = -ExactRidge(X[rows], y[rows], alpha).losses(*points).mean()
+        assert utilities[i] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
+@pytest.mark.parametrize("outlier", [1e4, 1e6, 1e8])
+def test_a_row_of_an_outlier_costs_others_no_digits(outlier, estimator):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(N + 9, 2))
+    y = X.sum(axis=1) + 0.1 * rng.normal(size=N + 9)
+    X[7, 1] = outlier
+    y[7] = outlier
+    masks = np.tri(N, dtype=bool)[9::5] & (np.arange(N) != 7)
+    points = X[N:], y[N:]
+    game = ModelGame(estimator, X[:N], y[:N], *points, scoring="neg_mean_squared_error")
+    alpha = estimator.get_params().get("alpha", 0.0)
+    expected = [
+        -ExactRidge(X[:N][mask], y[:N][mask], alpha).losses(*points).mean()
+        for mask in masks
+    ]
+    np.testing.assert_allclose(game.utility(masks), expected, rtol=1e-10)
+
+
 # Leave-one-out ------------------------------------------------------------------------
 
 

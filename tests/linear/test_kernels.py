@@ -95,7 +95,7 @@ def test_ridge_of_no_rows_solves_nothing():
 # Logistic regression ------------------------------------------------------------------
 
 
-def logistic(X, y, w, penalty, masks, n_classes):
+def logistic(X, y, w, penalty, masks, n_classes, tolerance=1e-9):
     n_vectors = n_classes if n_classes > 2 else 1
     coefs = np.zeros((len(masks), n_vectors, P))
     status = np.full(len(masks), -1, dtype=np.int64)
@@ -109,7 +109,7 @@ def logistic(X, y, w, penalty, masks, n_classes):
         n_classes=n_classes,
         start=np.zeros(P),
         nearby=4,
-        tolerance=1e-9,
+        tolerance=tolerance,
         max_steps=200,
         coefs=coefs,
         status=status,
@@ -154,6 +154,25 @@ def test_the_gradient_of_log_losses_vanishes(n, n_classes, rng):
         own = coef[present - (n_classes == 2)]
         gradient = log_loss_gradient(X[mask], codes, w[mask], penalty, own)
         np.testing.assert_allclose(gradient, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("moves", ["no row", "a row of weight zero"])
+def test_coalitions_that_are_alike_keep_their_optimum(moves, n_classes, rng):
+    """Each is solved from the one before: errors of one may not be those of the next
+    too."""
+    n = 20
+    X, w, _ = some_rows(rng, n)
+    y = np.arange(n) % n_classes
+    penalty = np.array([0.5, 1.0, 2.0])
+    masks = np.ones((1000, n), dtype=bool)
+    if moves == "a row of weight zero":
+        w[4] = 0.0
+        masks[::2, 4] = False
+    coefs, status = logistic(X, y, w, penalty, masks, n_classes, tolerance=1e-6)
+    assert (status == SOLVED).all()
+    gradient = log_loss_gradient(X, y, w, penalty, coefs[-1])
+    np.testing.assert_allclose(gradient, 0, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [0, 5])

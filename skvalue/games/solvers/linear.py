@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
 
-from ...linear import SOLVED, UNSOLVED
+from ...linear import SOLVED, UNSOLVED, column_centers
 from ...linear.linear_kernels import ridge_tile
 from .base import BatchedSolver
 
@@ -73,12 +73,13 @@ class LinearSolver(BatchedSolver):
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
         self.fit_intercept = training.estimator.fit_intercept
-        # Targets and columns are centred; the intercept compensates.
+        # Targets and columns are centred; the intercept compensates. Not by means, from
+        # which a single large number would keep all others away.
         center = np.zeros(X.shape[1])
         self.shift = 0.0
         if self.fit_intercept:
-            center = X.mean(axis=0)
-            self.shift = self.y.mean()
+            center = column_centers(X)
+            self.shift = np.median(self.y)
         self.X = X - center
         self.X_val = X_val - center
         alpha = getattr(training.estimator, "alpha", 0.0)  # LinearRegression has none
