@@ -2,12 +2,16 @@
 
 import datetime
 import gzip
+import json
+import math
 import os
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
 
 from ..exceptions import ParameterError
+from .csv_text import csv_text_of_frame
 from .optional import import_optional
 from .writing import replaced
 
@@ -111,18 +115,14 @@ def write_frame(frame, path):
     ending = ending_of(path)
     if ending in (".csv", ".csv.gz", ".tsv", ".tsv.gz"):
         separator = "\t" if ending.startswith(".tsv") else ","
-        text = frame.to_csv(index=False, sep=separator).encode()
-        return partial(_write, compressed(text) if ending.endswith(".gz") else text)
+        content = csv_text_of_frame(frame, separator).encode()
+        if ending.endswith(".gz"):
+            content = compressed(content)
+        return partial(_write, content)
     if ending == ".xlsx":
         return partial(write_excel, [frame.columns, *frame.itertuples(index=False)])
     if ending == ".jsonl":
-        return partial(
-            frame.to_json,
-            orient="records",
-            lines=True,
-            force_ascii=False,
-            date_format="iso",
-        )
+        return partial(_write_json_lines, frame)
     if ending == ".parquet":
         return partial(frame.to_parquet, index=False)
     return frame.reset_index(drop=True).to_feather
@@ -130,6 +130,38 @@ def write_frame(frame, path):
 
 def _write(content, file):
     file.write(content)
+
+
+def _write_json_lines(frame, file):
+    """Write each row of a frame as one JSON object, its numbers with all digits."""
+    names = list(map(str, frame.columns))
+    for entries in frame.itertuples(index=False, name=None):
+        record = dict(zip(names, map(_json_entry, entries)))
+        line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+        file.write(f"{line}\n".encode())
+
+
+def _json_entry(entry):
+    """An entry as JSON has it, None for a missing one."""
+    if isinstance(entry, np.ndarray):
+        return [_json_entry(item) for item in entry.tolist()]
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if entry is None or str(entry) in ("NaT", "<NA>"):
+        return None
+    if isinstance(entry, Decimal):
+        entry = float(entry)
+    if isinstance(entry, float) and not math.isfinite(entry):
+        return None
+    if hasattr(entry, "isoformat"):
+        return entry.isoformat()
+    if isinstance(entry, dict):
+        return {str(name): _json_entry(item) for name, item in entry.items()}
+    if isinstance(entry, list | tuple):
+        return [_json_entry(item) for item in entry]
+    if isinstance(entry, bool | int | float | str):
+        return entry
+    return str(entry)
 
 
 def compressed(content):
@@ -161,6 +193,8 @@ def _excel_cell(openpyxl, sheet, entry):
     if isinstance(entry, datetime.datetime):
         entry = entry.replace(tzinfo=None)  # Excel has no time zones
     is_plain = isinstance(entry, (bool, int, float, datetime.date, datetime.time))
+    if isinstance(entry, float) and math.isinf(entry):
+        is_plain = False  # no number of a sheet
     cell = openpyxl.cell.WriteOnlyCell(sheet, entry if is_plain else "")
     if not is_plain:
         cell.value = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", str(entry))

@@ -37,11 +37,11 @@ from .reading import (
     FOR_MODELS,
     LABEL,
     SHOWN,
+    column_entries,
     is_folder,
     read_images,
     read_table,
     split_target,
-    target_entries,
 )
 from .report import AuditReport
 
@@ -382,7 +382,7 @@ def _read_file(path, y, target, has_embedding):
         title=os.path.basename(os.path.normpath(path)),
         contents=pictures,
         numbers=reading.frame.index.to_numpy() + FIRST_ROW,
-        entries=target_entries(reading, target),
+        entries=column_entries(reading, target),
         sentences=sentences,
     )
 

@@ -1,7 +1,5 @@
 """Corrections of single fields of a CSV file: all other bytes stay."""
 
-import csv
-import io
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._utils.csv_text import csv_text
 from .._utils.untrusted import refuse, refuse_no_file
 from ..exceptions import ParameterError
 from ._spreadsheets import WORDS, guarded, read_lines, row_of, unguarded
@@ -211,9 +210,7 @@ def corrections_to_csv(corrections):
     2,label,ja,nein,,true
     <BLANKLINE>
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    rows = [_COLUMNS]
     for correction in corrections:
         accept = str(correction.accept).lower()
         if correction.new is None and correction.accept:
@@ -224,8 +221,8 @@ def corrections_to_csv(corrections):
             correction.new or "",
             correction.why,
         )
-        writer.writerow([correction.row, *map(guarded, texts), accept])
-    return out.getvalue()
+        rows.append((correction.row, *map(guarded, texts), accept))
+    return csv_text(rows)
 
 
 def read_corrections(path):

@@ -5,8 +5,6 @@ the mediator scores and rewards the releases (``score``, ``reward``). Everything
 sent is JSON, and is checked as a whole when it is read.
 """
 
-import csv
-import io
 import math
 import os
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from .._utils.csv_columns import (
     read_header,
     refuse_broken_lines,
 )
+from .._utils.csv_text import csv_text
 from .._utils.output_files import check_outputs, write_release
 from .._utils.untrusted import read_text
 from .._utils.writing import write_files
@@ -735,10 +734,8 @@ def _predict(options):
         predictions = posterior.predict_proba(X)[:, 1]
         title = f"probability of {model.classes[1]}"
     # Names of columns may have quotes and commas.
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([[title], *([repr(number)] for number in predictions.tolist())])
-    write_files({options.output: text.getvalue()})
+    text = csv_text([[title], *([repr(number)] for number in predictions.tolist())])
+    write_files({options.output: text})
     print(f"{options.output}: {len(X)} predictions.")
 
 

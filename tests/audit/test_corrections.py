@@ -275,6 +275,7 @@ def test_files_of_something_else_are_refused(read, text, message):
 
 def test_a_list_of_changes_is_one_of_corrections(tmp_path):
     changes = [
+        Correction(2, "a\rb", "\r", "c\r\nd", "\re"),
         Correction(2, "=x", "a\n,b", '"c"', "why; not"),
         Correction(3, "y", "-1", "=1+1", "'=", False),
         Correction(4, "y", "", None),

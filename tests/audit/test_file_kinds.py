@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 from importlib.util import find_spec
 
@@ -191,6 +192,189 @@ def test_fix_leaves_other_lines_of_json_as_they_are(tmp_path):
     assert command(f"fix {path} {tmp_path}/c.csv -o {tmp_path}/f.jsonl") == 0
     fixed = (tmp_path / "f.jsonl").read_text(encoding="utf-8").split("\n")
     assert fixed == [lines[0], '{"y": "v", "a": 4}', lines[2], ""]
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "parquet"))
+def test_whole_labels_with_gaps_are_classes_in_any_kind(kind, tmp_path, capsys):
+    frame = table().assign(label=pd.array(np.arange(80) % 2, dtype="Int64"))
+    frame.loc[3, "label"] = pd.NA
+    path = tmp_path / f"t.{kind}"
+    write(frame, path)
+    reading = read_table(path, "label")
+    labels = [int(label) for label in reading.frame["label"]]
+    assert labels == [row % 2 for row in range(80) if row != 3]
+    assert reading.unlabelled.tolist() == [3]
+    line = f"value {path} --target label --scoring accuracy --method leave-one-out "
+    assert command(f"{line} -o {tmp_path}/v.csv") == 0  # a score of classes
+
+
+def test_whole_labels_that_no_float_holds_stay_apart(tmp_path):
+    pytest.importorskip("pyarrow")
+    keys = [2**60 + row % 2 for row in range(80)]
+    frame = table().assign(label=pd.array(keys, dtype="Int64"))
+    frame.loc[3, "label"] = pd.NA
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    labels = read_table(tmp_path / "t.parquet", "label").frame["label"]
+    assert set(labels.tolist()) == {2**60, 2**60 + 1}
+
+
+# Texts that a line of a file does not hold as they are.
+HARD = [
+    "a\rb", "a\nb", "a\r\nb", "\rb", 'say "no"', '"', "a,b", "a;b", "a\tb", "=1+1",
+    "'=x", "#", "\\", "\\n", "é\u2028x", "\u00a0x", "{}", "\x85x",
+]  # fmt: skip
+
+
+def hard_table():
+    """The table with hard texts in the middle and at the end of rows."""
+    texts = [HARD[row % len(HARD)] for row in range(80)]
+    return table().assign(place=texts, last=texts[::-1])
+
+
+@pytest.mark.parametrize("output", cases(ENDINGS, "csv"))
+def test_hard_texts_are_read_as_they_were_written(output, tmp_path):
+    if output in ("txt", "ndjson"):  # are not written
+        return
+    frame = hard_table()
+    path = tmp_path / "t.jsonl"
+    write(frame, path)
+    new = tmp_path / f"new.{output}"
+    line = f"clean {path} --target label --method knn --drop 0 -o {new} --text place "
+    assert command(line) == 0
+    reading = read_table(new, "label", separator=None if "csv" in output else "\t")
+    for name in ("place", "last"):
+        expected = frame[name].str.strip().tolist()
+        if output == "xlsx":  # the lines of a cell end with line feeds
+            expected = [re.sub("\r\n?", "\n", text) for text in expected]
+        assert reading.frame[name].str.strip().tolist() == expected
+
+
+@pytest.mark.parametrize("output", cases(ENDINGS, "jsonl"))
+def test_numbers_are_written_with_all_digits(output, tmp_path):
+    if output in ("txt", "ndjson"):  # are not written
+        return
+    numbers = [1.257302210933933e-14, 0.1 + 0.2, -2.5e-200, 1e300, 123456789.12345679]
+    frame = table().assign(size=[numbers[row % 5] for row in range(80)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    new = tmp_path / f"new.{output}"
+    line = f"clean {tmp_path}/t.csv --target label --method knn --drop 0 -o {new}"
+    assert command(line) == 0
+    assert read(new)["size"].tolist() == frame["size"].tolist()
+
+
+@pytest.mark.parametrize("output", cases(ENDINGS, "jsonl"))
+def test_gaps_at_the_end_of_rows_are_read_again(output, tmp_path):
+    if output in ("txt", "ndjson"):  # are not written
+        return
+    frame = table().assign(last=np.where(np.arange(80) % 3, 1.5, np.nan))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    new = tmp_path / f"new.{output}"
+    line = f"clean {tmp_path}/t.csv --target label --method knn --drop 0 -o {new}"
+    assert command(line) == 0
+    last = read_table(new, "label").frame["last"]
+    np.testing.assert_array_equal(last.to_numpy(float), frame["last"])
+
+
+@pytest.mark.parametrize("kind", cases(ENDINGS, "jsonl"))
+def test_a_list_of_dropped_rows_has_each_name_once(kind, tmp_path):
+    if kind in ("txt", "ndjson"):  # are not written
+        return
+    frame = table().assign(dropped_row=np.arange(80))
+    frame["dropped_row.1"] = 5
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    dropped = tmp_path / f"dropped.{kind}"
+    code = command(
+        f"clean {tmp_path}/t.csv --target label --method knn --drop 8 "
+        f"-o {tmp_path}/kept.csv --report {dropped}"
+    )
+    assert code == 0
+    rows = read(dropped)
+    assert rows["dropped_row.2"].tolist() == (rows["dropped_row"] - 2).tolist()
+
+
+SURROGATE = "bad \ud83d letter"  # half of a letter, which JSON can hold
+
+
+def test_halves_of_letters_are_asked_about_and_stop_no_command(tmp_path, capsys):
+    path = tmp_path / "t.jsonl"
+    frame = table()
+    lines = [json.dumps(record) for record in frame.to_dict("records")]
+    lines[7] = json.dumps({**frame.iloc[7].to_dict(), "place": SURROGATE}, default=str)
+    path.write_text("\n".join(lines) + "\n")
+    names = [f"{tmp_path}/o.{kind}" for kind in ("html", "json", "csv")]
+    code = command(
+        ["audit", str(path), "--target", "label", "--checks", "fast", "-o", names[0]]
+        + ["--json", names[1], "--csv", names[2]]
+    )
+    assert code == 0
+    assert "1 letters were lost before" in capsys.readouterr().out
+    assert read_table(path).to_bytes([7]).decode() == lines[7] + "\n"
+
+
+@pytest.mark.parametrize("header", [None, True, False])
+def test_json_lines_have_names_whatever_is_said_of_a_header(header, written):
+    reading = read_table(written("jsonl"), "label", header=header)
+    assert reading.frame.columns.tolist() == ["size", "count", "place", "label"]
+    assert json.loads(reading.to_bytes([5]))["size"] == table()["size"][5]
+
+
+def test_lines_above_a_header_that_no_file_has_are_refused(written):
+    with pytest.raises(ValueError, match="skip_lines must be 0 for JSON lines"):
+        read_table(written("jsonl"), "label", skip_lines=1)
+
+
+# Rows above the header of a sheet.
+TITLES = {
+    "one line": [["A title"]],
+    "two lines in a cell": [["A title\nin two lines", None, "x"]],
+    "empty": [["A title"], []],
+    "none": [],
+}
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    """Write a sheet with a title, and with empty cells of a colour around the table."""
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write_sheet(titles):
+        frame = table().astype(object)
+        book = openpyxl.Workbook()
+        for row in (*titles, list(frame.columns), *frame.values.tolist()):
+            book.active.append(row)
+        colour = openpyxl.styles.PatternFill("solid", fgColor="FFFF00")
+        for place in ("H3", "G95", "A99"):
+            book.active[place].fill = colour
+        book.save(tmp_path / "t.xlsx")
+        return tmp_path / "t.xlsx"
+
+    return write_sheet
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_rows_above_the_header_of_a_sheet_are_skipped(title, sheet, tmp_path):
+    rows = TITLES[title]
+    path = sheet(rows)
+    options = f"--skip-lines {len(rows)}"
+    reading = read_table(path, "label", skip_lines=len(rows))
+    assert reading.frame.index.tolist() == list(range(80))
+    assert reading.frame["size"].tolist() == table()["size"].tolist()
+
+    kept = tmp_path / "kept.xlsx"
+    line = f"clean {path} --target label --method knn --drop 8 {options} -o {kept}"
+    assert command(line) == 0
+    remaining = read_table(kept, "label", skip_lines=len(rows)).frame
+    records = table().round(2).to_dict("records")
+    assert len(remaining) == 72
+    assert all(row in records for row in remaining.to_dict("records"))
+
+    (tmp_path / "c.csv").write_text(
+        f"row,column,old,new,accept\n9,label,{table()['label'][7]},other,true\n"
+    )
+    fixed = tmp_path / "fixed.xlsx"
+    assert command(f"fix {path} {tmp_path}/c.csv {options} -o {fixed}") == 0
+    labels = read_table(fixed, "label", skip_lines=len(rows)).frame["label"]
+    assert labels[7] == "other"
 
 
 # Folders of pictures ------------------------------------------------------------------

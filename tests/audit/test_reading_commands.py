@@ -262,6 +262,27 @@ def test_columns_are_kept_as_text_ignored_or_name_groups(ambiguous, tmp_path, ca
     assert values.columns.tolist() == ["group", "value"]
 
 
+GROUPS = {"numbers": [1, 2, 30], "zeros in front": ["01", "1", "2"]}
+
+
+@pytest.mark.parametrize("names", GROUPS)
+def test_groups_have_the_names_of_the_file(names, tmp_path):
+    rows = [f"{i * 7 % 31},{GROUPS[names][i % 3]},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,owner,y", *rows]))
+    line = f"value {tmp_path}/t.csv --target y --groups owner -o {tmp_path}/out.csv"
+    assert command(line) == 0
+    values = pd.read_csv(tmp_path / "out.csv", dtype={"group": str})
+    assert set(values["group"]) == set(map(str, GROUPS[names]))
+
+
+def test_a_row_without_a_group_is_refused(tmp_path, capsys):
+    rows = [f"{i * 7 % 31},{i % 3 if i != 5 else ''},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,owner,y", *rows]))
+    line = f"value {tmp_path}/t.csv --target y --groups owner -o {tmp_path}/out.csv"
+    assert command(line) == 2
+    assert "Got none in row 7 of 'owner'" in capsys.readouterr().err
+
+
 def test_a_column_that_is_not_there_cannot_be_ignored(ambiguous, capsys):
     _, line = ambiguous
     assert command(f"{line} --ignore z") == 2

@@ -8,7 +8,7 @@ from ..._utils.output_files import check_outputs, ending_of
 from ..._utils.writing import write_files
 from ...labels import LabelErrorDetector
 from .. import audit_table
-from ..reading import FIRST_ROW, is_folder, target_entries
+from ..reading import FIRST_ROW, column_entries, is_folder
 from ._check import exit_code, refuse_corrections, report_findings
 from ._options import (
     CHECKS,
@@ -74,7 +74,7 @@ def _run(options):
         about={**report.about, "rows": "file"},
         labels=rows.labels,
         numbers=rows.numbers + FIRST_ROW,
-        entries=target_entries(rows.reading, options.target),
+        entries=column_entries(rows.reading, options.target),
         said={**report.said, "read": rows.notes},
         findings=rows.all_findings(report.findings),
     )

@@ -1,6 +1,7 @@
 """``skvalue clean``: a table without its rows of low value."""
 
 import argparse
+import itertools
 from contextlib import suppress
 
 import numpy as np
@@ -253,7 +254,20 @@ def _with_reasons(dropped, table):
         "dropped_value": dropped["value"],
         "dropped_reason": dropped["reason"],
     }
+    # The table may have such columns already, of an earlier report.
+    taken = {*rows.columns, *columns}
+    renamed = {
+        name: _free_name(name, taken) for name in rows.columns if name in columns
+    }
+    rows = rows.rename(columns=renamed)
     for place, (name, entries) in enumerate(columns.items()):
-        # The table may have such columns already, of an earlier report.
-        rows.insert(place, name, entries, allow_duplicates=True)
+        rows.insert(place, name, entries)
     return rows
+
+
+def _free_name(name, taken):
+    """The name with the first number behind it that no column has."""
+    for number in itertools.count(1):
+        free = f"{name}.{number}"
+        if free not in taken:
+            return free

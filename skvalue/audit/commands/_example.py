@@ -1,11 +1,10 @@
 """``skvalue example``: a table to try the other commands on."""
 
-import csv
-import io
 from pathlib import Path
 
 from sklearn.datasets import load_wine
 
+from ..._utils.csv_text import csv_text
 from ..._utils.writing import write_files
 from ...datasets import flip_labels
 from ._options import new_command
@@ -53,9 +52,7 @@ def _run(options):
         raise FileExistsError(f"file must not exist. Got {options.file!r}.")
 
     lines, flipped = example_table()
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    write_files({options.file: text.getvalue()})
+    write_files({options.file: csv_text(lines)})
     print(
         f"{options.file}: {len(lines) - 1} wines with their grape as the label; "
         f"{flipped.sum()} labels are wrong and {len(_MISSPELLED)} misspelled."

@@ -17,6 +17,7 @@ from ..reading import (
     FOR_MODELS,
     LABEL,
     SHOWN,
+    column_entries,
     is_folder,
     read_images,
     split_target,
@@ -78,38 +79,49 @@ class Rows:
 
     def corrections(self, findings, target):
         """What can be corrected: spellings, and, for a person to accept, all else."""
+        entries = column_entries(self.reading, target)
         corrections = []
         for finding in findings:
             is_accepted = finding.severity == "warning"
             for row, _, new in finding.fix:
-                corrections.append(
-                    self._correction(row, target, new, finding.sentence, is_accepted)
+                correction = Correction(
+                    self._number(row),
+                    target,
+                    entries[row],
+                    new,
+                    finding.sentence,
+                    is_accepted,
                 )
+                corrections.append(correction)
         for finding in findings:
             if finding.kind == "missing labels":
                 for number in self.reading.unlabelled.tolist():
-                    corrections.append(
-                        Correction(
-                            number + FIRST_ROW, target, "", "", "no label", False
-                        )
+                    correction = Correction(
+                        number + FIRST_ROW, target, "", "", "no label", False
                     )
+                    corrections.append(correction)
             if finding.kind == "equal rows" and finding.severity == "warning":
-                corrections += self._removals_of_copies(target)
+                corrections += self._removals_of_copies(target, entries)
         return corrections
 
-    def _removals_of_copies(self, target):
-        """Corrections that leave out rows that equal an earlier one, with its label."""
+    def _removals_of_copies(self, target, entries):
+        """Corrections that leave out rows that equal an earlier one, with its label.
+
+        entries : list of str, of the target, as the file has them
+        """
         first_rows = {}
         for row, code in enumerate(find_duplicates(self.X).codes.tolist()):
             earlier = first_rows.setdefault(code, row)
             if earlier < row and self.y[earlier] == self.y[row]:
-                number = self.numbers[earlier] + FIRST_ROW
+                number = self._number(earlier)
                 why = f"equals row {number}: accept = remove leaves it out"
-                yield self._correction(row, target, None, why, False)
+                yield Correction(
+                    self._number(row), target, entries[row], None, why, False
+                )
 
-    def _correction(self, row, target, new, why, accept):
-        number = int(self.numbers[row]) + FIRST_ROW
-        return Correction(number, target, str(self.labels[row]), new, why, accept)
+    def _number(self, row):
+        """The number of a row as a spreadsheet counts."""
+        return int(self.numbers[row]) + FIRST_ROW
 
     def fit_arguments(self):
         """The validation set, and groups, as keyword arguments of `fit`."""
@@ -267,7 +279,7 @@ def read_columns(options, path, name, like=None, are_points=False):
             _check_name("--ignore", name, frame, path)
     if options.groups is not None and not are_points:
         _check_name("--groups", options.groups, frame, path)
-        groups = frame[options.groups].astype(str).to_numpy()
+        groups = _group_names(reading, options.groups)
     X, y = split_target(reading, target, {options.groups, *ignored})
     if is_folder(path):
         X = _pictures(reading, path, FOR_MODELS)
@@ -281,6 +293,18 @@ def read_columns(options, path, name, like=None, are_points=False):
     elif y.dtype.kind not in "biuf":
         y = np.array([str(label) for label in y.tolist()], dtype=object)
     return Table(reading, X, y, groups)
+
+
+def _group_names(reading, name):
+    """The entries of the column of groups as the file has them: 01 is not 1."""
+    is_missing = reading.frame[name].isna().to_numpy()
+    if is_missing.any():
+        number = int(reading.frame.index[is_missing][0]) + FIRST_ROW
+        raise ValueError(
+            "--groups must be a column with an entry in every row. Got none in row "
+            f"{number} of {name!r}."
+        )
+    return np.array(column_entries(reading, name), dtype=str)
 
 
 def _pictures(reading, path, side):

@@ -15,4 +15,4 @@ from ._other_kinds import (
     names_of,
     text_of,
 )
-from ._table import FIRST_ROW, Reading, read_table, split_target, target_entries
+from ._table import FIRST_ROW, Reading, column_entries, read_table, split_target

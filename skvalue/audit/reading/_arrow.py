@@ -14,13 +14,23 @@ _ENTRY = 8  # bytes of an entry, at least
 _INDEX = re.compile(r"__index_level_\d+__")  # a column that pandas makes of its index
 
 
-def read_arrow(path, max_rows=MAX_ROWS):
-    """The frame of a Parquet or Arrow file, with rows numbered from 0."""
+def read_arrow(path, target=None, max_rows=MAX_ROWS):
+    """The frame of a Parquet or Arrow file, with rows numbered from 0.
+
+    Whole numbers with gaps are floats, but those of the target are objects: floats are
+    the targets of a regression.
+    """
     table = arrow_table(path, max_rows)
     try:
-        return table.to_pandas()
+        frame = table.to_pandas()
+        if target in table.column_names:
+            column = table.select([target])
+            objects = column.to_pandas(integer_object_nulls=True)[target]
+            if objects.dtype == object:
+                frame[target] = objects
     except Exception as error:  # whatever the types of a file of a stranger lead to
         raise _no_table(error) from None
+    return frame
 
 
 def arrow_table(path, max_rows=MAX_ROWS):

@@ -1,9 +1,7 @@
 """Files that are no plain text: their table as the text of a CSV file."""
 
-import csv
 import datetime
 import gzip
-import io
 import json
 import re
 import zipfile
@@ -13,9 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from ..._utils.csv_text import csv_text
 from ..._utils.optional import import_optional
 from ..._utils.output_files import ending_of
 from ..._utils.untrusted import refuse
+from ...exceptions import ParameterError
 from ._arrow import refuse_many_bytes, refuse_many_rows
 from ._images import image_files, is_folder
 
@@ -27,14 +27,20 @@ JSON_LINES = (".jsonl", ".ndjson")
 _JSON = re.compile(r"""\ufeff?\s*(\{\s*"|\[\s*[\[{"])""")
 
 
+# Halves of letters, which JSON may escape one by one, and no encoding has.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
 class Converted(NamedTuple):
     """A file that is no CSV file as one.
 
-    `texts` are the bytes of each row of the file, if it has such.
+    `texts` are the bytes of each row of the file, if it has such; `has_names` says that
+    the first line names the columns, whatever is in it.
     """
 
     content: str
     texts: list | None = None
+    has_names: bool = True
 
 
 def decompressed(path):
@@ -54,21 +60,32 @@ def decompressed(path):
     return b"".join(blocks)
 
 
-def as_csv(path, max_rows):
+def as_csv(path, max_rows, skip_lines=0):
     """The text of a CSV file with the table of an Excel file, or of JSON lines.
 
     Of a folder of pictures it has the columns path and label. None for another kind.
+
+    skip_lines : int, rows of a sheet above its header
     """
     ending = ending_of(path)
+    if ending == EXCEL:
+        rows = excel_rows(path, max_rows)[skip_lines:]
+        return Converted(_csv_text(rows), has_names=False)
+    if ending not in JSON_LINES and not is_folder(path):
+        return None
+
+    if skip_lines:
+        raise ParameterError(
+            "skip_lines",
+            "must be 0 for JSON lines and for folders, which have no lines above a "
+            f"header. Got {skip_lines}.",
+        )
     if is_folder(path):
         return Converted(_csv_text([("path", "label"), *image_files(path, max_rows)]))
-    if ending == EXCEL:
-        return Converted(_csv_text(excel_rows(path, max_rows)))
-    if ending in JSON_LINES:
-        lines, records = json_records(path, max_rows)
-        texts = [line.decode() + "\n" for line in lines]
-        return Converted(_csv_text(_json_rows(records)), texts)
-    return None
+    lines, records = json_records(path, max_rows)
+    texts = [line.decode() + "\n" for line in lines]
+    content = _SURROGATES.sub("\ufffd", _csv_text(_json_rows(records)))
+    return Converted(content, texts)
 
 
 def refuse_json(content):
@@ -90,15 +107,15 @@ ends in .jsonl or .ndjson. Got JSON under another name: write one object a line.
 
 
 def _csv_text(rows):
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for row in rows:
-        writer.writerow([text_of(cell) for cell in row])
-    return out.getvalue()
+    return csv_text([text_of(cell) for cell in row] for row in rows)
 
 
 def excel_rows(path, max_rows):
-    """The rows of the first sheet of an Excel file, the header being the first."""
+    """The rows of the first sheet of an Excel file, all of one length.
+
+    Empty rows and columns at their ends, of which the sheet may know the colour, are
+    left out.
+    """
     openpyxl = import_optional("openpyxl", "an Excel file")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -111,7 +128,26 @@ def excel_rows(path, max_rows):
                 rows.append(row)
     except (zipfile.BadZipFile, KeyError, IndexError, OSError) as error:
         raise ValueError(f"the file must be a whole Excel file. Got {error}.") from None
-    return rows
+
+    widths = [_width(row) for row in rows]
+    while widths and widths[-1] == 0:
+        widths.pop()
+    width = max(widths, default=0)
+    return [_of_width(row, width) for row in rows[: len(widths)]]
+
+
+def _width(row):
+    """The number of cells up to the last one that is not empty."""
+    width = len(row)
+    while width and row[width - 1] is None:
+        width -= 1
+    return width
+
+
+def _of_width(row, width):
+    """The cells of a row up to a width; a file may leave out those at its end."""
+    cells = row[:width]
+    return (*cells, *[None] * (width - len(cells)))
 
 
 def json_records(path, max_rows):

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,9 +158,10 @@ def read_table(
     text : str or list of str, default=None
         Columns that stay text.
     header : bool, default=None
-        Whether the first line names the columns; None decides by what is in it.
+        Whether the first line names the columns; None decides by what is in it. JSON
+        lines and folders have names whatever it is.
     skip_lines : int, default=0
-        Number of lines before the header.
+        Number of lines before the header, or of rows of an Excel sheet.
     task : {"auto", "classification", "regression"}, default="auto"
         What the target is for: numbers for a regression, else text. "auto" is a
         regression for numbers with decimals, and for whole ones of which more than
@@ -217,7 +218,7 @@ def read_table(
     if not is_folder(path):
         refuse_no_file(path, "the file")
     if Path(path).suffix.lower() in ARROW:
-        frame = read_arrow(path, max_rows)
+        frame = read_arrow(path, target, max_rows)
         return _leave_out_unlabelled(Reading(frame, [], []), target)
 
     # What a table of the same columns was read by decides in place of doubts.
@@ -225,29 +226,17 @@ def read_table(
     if like is not None and like.source is not None:
         decimal = decimal or like.source.decimal
         dates = dates or like.source.dates
-        task = like.source.task if task == "auto" else task
         texts_before = like.source.text
+        if task == "auto":
+            task = like.source.task
 
-    converted = as_csv(path, max_rows)
-    codec = "utf-8"
-    if converted is not None:
-        # The entries of these files have types of their own.
-        content = converted.content
-        separator = ","
-        decimal = decimal or "."
-    else:
-        raw = decompressed(path)
-        refuse_many_rows(raw.count(b"\n") - 1, max_rows)
-        content, codec = decode(raw, encoding)
-        refuse_json(content)
-    fields, notes = split(content, separator, skip_lines, header)
-    if converted is not None and converted.texts is not None:
-        fields = replace(fields, before="", texts=converted.texts, after="")
-    if codec != "utf-8":
-        notes = [f"encoding {codec}", *notes]
+    file = _split_file(path, encoding, separator, skip_lines, header, max_rows)
+    fields = file.fields
     names = fields.names
     if len(names) > _MOST_COLUMNS:
         refuse("the file", f"a table of at most {_MOST_COLUMNS} columns", len(names))
+    if file.has_types and decimal is None:
+        decimal = "."
 
     # All that each column can be read as.
     kept_as_text = {*_listed_names(text, names, "text"), *texts_before}
@@ -261,7 +250,7 @@ def read_table(
 
     # One reading of each, by what the columns have in common.
     conventions = Conventions(columns.values(), decimal, dates)
-    _ask_about_letters(content, fields, conventions)
+    _ask_about_letters(file.content, fields, conventions)
     if target in columns:
         columns[target] = target_column(target, columns[target], task, conventions)
     entries = {
@@ -276,15 +265,63 @@ def read_table(
         raise ParameterError(
             "strict", " ".join(conventions.doubts), subject="two readings:"
         )
+
+    notes = list(file.notes)
     for note, noted_columns in conventions.notes.items():
         notes.append(f"{note} in {_listed(noted_columns)}")
+    source = _source_of(file, columns, conventions, target, task, header)
+    frame = import_optional("pandas", "read_table").DataFrame(
+        entries, index=fields.numbers
+    )
+    reading = Reading(frame, notes, conventions.doubts, source=source)
+    return _leave_out_unlabelled(reading, target)
 
+
+class _SplitFile(NamedTuple):
+    """The text of a file, its fields, and notes on what was assumed.
+
+    `has_types`: whether the entries of the file have types of their own.
+    """
+
+    content: str
+    fields: Fields
+    codec: str
+    notes: list
+    has_types: bool
+
+
+def _split_file(path, encoding, separator, skip_lines, header, max_rows):
+    """The fields of a file that is text, or whose table is written as text first."""
+    converted = as_csv(path, max_rows, skip_lines)
+    if converted is None:
+        raw = decompressed(path)
+        refuse_many_rows(raw.count(b"\n") - 1, max_rows)
+        content, codec = decode(raw, encoding)
+        refuse_json(content)
+        fields, notes = split(content, separator, skip_lines, header)
+        if codec != "utf-8":
+            notes = [f"encoding {codec}", *notes]
+        return _SplitFile(content, fields, codec, notes, has_types=False)
+
+    content = converted.content
+    if converted.has_names:
+        header = True
+    fields, notes = split(content, ",", header=header)
+    if converted.texts is not None:
+        fields = replace(fields, before="", texts=converted.texts, after="")
+    return _SplitFile(content, fields, "utf-8", notes, has_types=True)
+
+
+def _source_of(file, columns, conventions, target, task, header):
+    """The source of a reading: what was chosen for its columns."""
     texts = {name for name, column in columns.items() if column.kind == "text"}
-    if target in columns:
-        task = "classification" if target in texts else "regression"
-    source = Source(
-        fields=fields,
-        codec=codec,
+    if target in texts:
+        task = "classification"
+    elif target in columns:
+        task = "regression"
+    return Source(
+        fields=file.fields,
+        codec=file.codec,
         decimal=conventions.common_key("number"),
         dates=conventions.common_key("date"),
         task=task,
@@ -293,11 +330,6 @@ def read_table(
         keys=conventions.keys,
         has_header=header is not False,
     )
-    frame = import_optional("pandas", "read_table").DataFrame(
-        entries, index=fields.numbers
-    )
-    reading = Reading(frame, notes, conventions.doubts, source=source)
-    return _leave_out_unlabelled(reading, target)
 
 
 def _check_options(decimal, dates, task, latest_year, max_rows):
@@ -321,14 +353,15 @@ def split_target(reading, target, left_out=()):
     columns = [
         name for name in frame.columns if name != target and name not in left_out
     ]
-    return frame[columns], None if target is None else frame[target]
+    labels = None if target is None else frame[target]
+    return frame[columns], labels
 
 
-def target_entries(reading, target):
-    """The entries of the target as the file has them, of the rows with a label."""
+def column_entries(reading, name):
+    """The entries of a column as the file has them, of the rows with a label."""
     if reading.source is None:
-        return [str(entry) for entry in reading.frame[target].tolist()]
-    cells = reading.source.columns[target].cells
+        return [str(entry) for entry in reading.frame[name].tolist()]
+    cells = reading.source.columns[name].cells
     entry_of = dict(zip(reading.source.fields.numbers.tolist(), cells))
     return [entry_of[number] for number in reading.frame.index.tolist()]
 
@@ -336,7 +369,9 @@ def target_entries(reading, target):
 def _listed(names):
     """Some names in one line, of at most five."""
     listed = ", ".join(names[:5])
-    return f"{listed} and {len(names) - 5} more" if len(names) > 5 else listed
+    if len(names) > 5:
+        return f"{listed} and {len(names) - 5} more"
+    return listed
 
 
 def _listed_names(names, among, parameter):
@@ -355,9 +390,11 @@ def _codes_by_column(missing, names):
     codes = {name: set() for name in names}
     for option in missing:
         code, sign, name = str(option).rpartition("=")
-        if not sign:
+        columns = names
+        if sign:
+            columns = _listed_names(name, names, "missing")
+        else:
             code = str(option)
-        columns = _listed_names(name, names, "missing") if sign else names
         for column in columns:
             codes[column].add(code)
     return codes
@@ -438,4 +475,8 @@ def _leave_out_unlabelled(reading, target):
     if is_missing.all():
         refuse("target", "a column with at least one entry", target)
     unlabelled = frame.index.to_numpy()[is_missing]
-    return replace(reading, frame=frame[~is_missing], unlabelled=unlabelled)
+    frame = frame[~is_missing]
+    if reading.source is None:
+        # Whole numbers that are objects, see `read_arrow`, have no more gaps.
+        frame = frame.assign(**{target: frame[target].infer_objects()})
+    return replace(reading, frame=frame, unlabelled=unlabelled)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from ..._utils.csv_text import csv_text_of_frame
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import read_record, read_text
 from ..._utils.writing import write_files
@@ -268,7 +269,7 @@ class AuditReport:
         for name in ("label", "suggestion"):
             if frame[name].dtype.kind == "O":
                 frame[name] = list(map(guarded, frame[name]))
-        return _write(frame.to_csv(index=False), path)
+        return _write(csv_text_of_frame(frame), path)
 
     def to_html(self, path=None, *, files=None):
         """Make the page, a single file that works without a network.
