@@ -8,10 +8,12 @@ of the utility (J. T. Wang, P. Mittal, D. Song, R. Jia: "Data Shapley in One Tra
 Run", ICLR 2025, Theorems 3 and 4).
 """
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
 
 import numpy as np
+from sklearn import get_config
 
 from .._utils.parallel import tiles
 from ._noise import summed_bound
@@ -225,7 +227,8 @@ def public_run_rate(
         utility = make_utility(test)
         rows = utility.model.rows(X[train], y[train])
         theta = utility.model.start(rng)
-        noise = noise_std * rng.standard_normal((n_steps, len(theta)))
+        # The same noise for all rates.
+        noise = _Noise(rng, noise_std, (n_steps, len(theta)))
         for number, rate in enumerate(RUN_RATES):
             with np.errstate(over="ignore", invalid="ignore"):
                 run = Run(utility, len(rows), clip, rate, 1, [theta])
@@ -237,10 +240,43 @@ def public_run_rate(
     return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
 
 
+class _Noise:
+    """Normal noise (n_steps, p) of the steps of a run, the same in each run.
+
+    The generator goes on behind the noise. If it does not fit into a quarter of
+    scikit-learn's `working_memory`, it is drawn again, block by block, each time.
+    """
+
+    def __init__(self, rng, std, shape):
+        self.std = std
+        self.n_steps, self.n_parameters = shape
+        room = int(get_config()["working_memory"] * 2**18 // (8 * self.n_parameters))
+        self.steps_in_memory = max(1, room)
+        self.values = None
+        if self.n_steps <= self.steps_in_memory:
+            self.values = std * rng.standard_normal(shape)
+            return
+        self._rng = deepcopy(rng)
+        for steps in tiles(self.n_steps, self.steps_in_memory):
+            rng.standard_normal((steps.stop - steps.start, self.n_parameters))
+
+    def blocks(self, n_at_a_time):
+        """Yield the noise of at most ``n_at_a_time`` steps after the other."""
+        if self.values is not None:
+            for steps in tiles(self.n_steps, n_at_a_time):
+                yield self.values[steps]
+            return
+        rng = deepcopy(self._rng)
+        for steps in tiles(self.n_steps, min(n_at_a_time, self.steps_in_memory)):
+            yield self.std * rng.standard_normal(
+                (steps.stop - steps.start, self.n_parameters)
+            )
+
+
 def _gain_and_sum(run, rows, noise):
     """Gain of utility in a run on public rows, and the sum of first-order values.
 
-    ``noise`` (n_steps, p) is added to the mean gradients.
+    ``noise``, a `_Noise`, is added to the mean gradients.
     """
     model = run.utility.model
     utility = run.utility.on_device()
@@ -249,8 +285,8 @@ def _gain_and_sum(run, rows, noise):
     no_directions = model.vectors(np.zeros((0, len(start))))
     theta = model.vectors(start)
     total = model.vectors(np.zeros(1))
-    for steps in tiles(len(noise), model.steps_at_a_time(0)):
-        for of_step in model.vectors(noise[steps]):
+    for of_steps in noise.blocks(model.steps_at_a_time(0)):
+        for of_step in model.vectors(of_steps):
             gradient, _ = model.gradient_sum_and_products(
                 theta, rows, no_directions, max_norm
             )

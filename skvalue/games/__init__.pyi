@@ -7,7 +7,7 @@ from ._known import voting_game as voting_game
 from ._model import ModelGame as ModelGame
 from ._protocol import FunctionGame as FunctionGame
 from ._protocol import Game as Game
-from ._protocol import failed_warnings
+from ._protocol import failed_warnings, underflow_warnings
 from ._stable import StableLogisticGame as StableLogisticGame
 from ._stable import stability as stability
 from ._stable import validation_bounds as validation_bounds

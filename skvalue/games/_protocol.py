@@ -6,11 +6,14 @@ from time import perf_counter
 
 import numpy as np
 
-from ..exceptions import FailedCoalitionsWarning
+from ..exceptions import FailedCoalitionsWarning, ImpreciseValuesWarning
 
 _MANY_FAILED = 0.1  # fraction of the coalitions above which there is a warning
 
 _LARGEST_UTILITY = 1e150  # squares of larger ones, of which errors are made, overflow
+
+# Squares of smaller values, of which errors are made, lose digits or are zero.
+_SMALLEST_VALUE = 1e-150
 
 # What ends a measurement of the cost of a coalition.
 _MAX_SECONDS = 0.05
@@ -221,6 +224,19 @@ def failed_warnings(games):
         f"each of them has utility {' or '.join(sorted(utilities))}."
     )
     return [(message, FailedCoalitionsWarning)]
+
+
+def underflow_warnings(values):
+    """The warning, in a list, if the squares of all values are too small for errors."""
+    largest = np.abs(values).max(initial=0.0)
+    if largest == 0 or largest >= _SMALLEST_VALUE:
+        return []
+    message = (
+        f"The largest value is {largest:.2g} in absolute value: the squares of such "
+        "utilities, of which errors are made, are zero. Multiply utilities by a "
+        "constant, or use their logarithms."
+    )
+    return [(message, ImpreciseValuesWarning)]
 
 
 def _key(packed):

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions, validate_params
+from .._utils.warned import warn
 from ..estimation import (
     BATCH,
     MAX_COALITIONS,
@@ -16,7 +17,7 @@ from ..estimation import (
     choose_sampler,
     make_design,
 )
-from ..games import FunctionGame
+from ..games import FunctionGame, underflow_warnings
 from ..semivalues import check_semivalue, size_weights
 
 # Contributions of all players to a coalition need a model, not a utility.
@@ -135,6 +136,12 @@ def game_values(
         1e150 in absolute value, or interactions are
         asked of a sampler without them.
 
+    Warns
+    -----
+    ImpreciseValuesWarning
+        If all values are below 1e-150 in absolute value, so that the squares from which
+        errors are computed are zero.
+
     See Also
     --------
     DataShapleyValuer : Values of rows in the game of training a model.
@@ -191,6 +198,9 @@ def game_values(
     while (masks := run.ask()) is not None:
         run.tell(game.utility(masks))
     values, errors, _ = run.result()
+    if not design.exact:
+        for message, category in underflow_warnings(values):
+            warn(message, category)
 
     of_pairs = None
     if interactions:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from functools import partial
 
+import numpy as np
 import pytest
 
 import skvalue
+from skvalue import KNNShapleyValuer
 from tests.audit.command_line import command
 from tests.audit.tables import people_table, text_of
 
@@ -281,6 +283,45 @@ def test_a_row_without_a_group_is_refused(tmp_path, capsys):
     line = f"value {tmp_path}/t.csv --target y --groups owner -o {tmp_path}/out.csv"
     assert command(line) == 2
     assert "Got none in row 7 of 'owner'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("owners", "in_order"),
+    [
+        ([10, 9, 2, 1], [1, 2, 9, 10]),
+        ([1.5, -2.0, 10.25, 0.0], [-2.0, 0.0, 1.5, 10.25]),
+        (["010", "002", "100", "020"], ["002", "010", "020", "100"]),
+        (["shop 10", "shop 9", "b", "a"], ["a", "b", "shop 10", "shop 9"]),
+        (["10", "9", "2b", "1"], ["1", "10", "2b", "9"]),
+    ],
+    ids=["integers", "decimals", "zeros in front", "texts", "one text"],
+)
+def test_groups_are_in_the_order_of_their_numbers_or_texts(owners, in_order, tmp_path):
+    table = tmp_path / "owners.csv"
+    x = np.random.default_rng(0).normal(size=24)
+    label = np.where(np.arange(24) % 8 > 3, "yes", "no")
+    owner = [owners[number % 4] for number in range(24)]
+    pd.DataFrame({"x": x, "owner": owner, "label": label}).to_csv(table, index=False)
+    line = f"value {table} --target label --groups owner -o {tmp_path}/out.csv"
+    assert command(line) == 0
+    dtype = {"group": str} if isinstance(owners[0], str) else None
+    values = pd.read_csv(tmp_path / "out.csv", dtype=dtype)
+    assert values["group"].tolist() == in_order
+
+    # Each has its own value.
+    X = (x[:, None] - x.mean()) / x.std()
+    valuer = KNNShapleyValuer().fit(X, label, groups=list(map(str, owner)))
+    expected = dict(zip(map(float_or_text, valuer.groups_), valuer.values_))
+    by_name = [expected[float_or_text(name)] for name in in_order]
+    np.testing.assert_allclose(values["value"], by_name)
+
+
+def float_or_text(name):
+    """The number of a name of a group, or the name."""
+    try:
+        return float(name)
+    except ValueError:
+        return name
 
 
 def test_a_column_that_is_not_there_cannot_be_ignored(ambiguous, capsys):

@@ -1,12 +1,21 @@
 """Runs of gradient descent: games of steps, engines, clipping."""
 
+import tracemalloc
 from itertools import combinations
 from math import factorial
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
-from skvalue.derivatives import LinearRowModel, Run, Utility, descend, shuffled_batches
+from skvalue.derivatives import (
+    LinearRowModel,
+    Run,
+    Utility,
+    descend,
+    public_run_rate,
+    shuffled_batches,
+)
 from skvalue.privacy import clipping_margin
 
 N = 6
@@ -317,3 +326,51 @@ def test_a_clipped_gradient_has_the_same_bits_in_any_sample(make_model, n_classe
         totals.append(total)
     assert totals[0].any()
     np.testing.assert_array_equal(totals, totals[:1] * len(totals))
+
+
+# The public rate ----------------------------------------------------------------------
+
+
+def rate_and_peak(working_memory, *, noise_std, n_steps=100, n_features=1600):
+    """The rate of runs of a regression on 12 points, and bytes at the peak."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, n_features))
+    y = X[:, 0]
+    model = LinearRowModel(n_features, 0)
+
+    def make_utility(points):
+        n_points = len(points)
+        return Utility(
+            model, model.rows(X[points], y[points]), np.full(n_points, 1 / n_points)
+        )
+
+    tracemalloc.start()
+    try:
+        with config_context(working_memory=working_memory):
+            rate = public_run_rate(
+                make_utility,
+                X,
+                y,
+                np.random.default_rng(2),
+                n_steps=n_steps,
+                clip=1.0,
+                noise_std=noise_std,
+            )
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return rate, peak
+
+
+def test_the_noise_of_trial_runs_needs_the_working_memory():
+    # That of all steps is 1.3 megabytes.
+    assert rate_and_peak(1, noise_std=0.01)[1] < 2**20
+
+
+@pytest.mark.parametrize("noise_std", [0.0, 0.001, 0.01, 0.1])
+def test_the_public_rate_depends_on_no_memory(noise_std):
+    rates = {
+        rate_and_peak(memory, noise_std=noise_std, n_steps=20, n_features=30)[0]
+        for memory in (0.001, 0.01, 1024)
+    }
+    assert len(rates) == 1

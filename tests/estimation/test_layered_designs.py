@@ -3,10 +3,12 @@
 Unbiased, with honest errors, at the stated cost.
 """
 
+import tracemalloc
 from math import comb
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from skvalue.estimation import LAYER_DESIGNS, Utilities, plan_layers, play_layers
 from skvalue.games import FunctionGame
@@ -264,3 +266,44 @@ class TestCoverage:
     def test_with_half_the_range_as_printed_they_are_not(self):
         plan = plan_layers("iid", self.n, self.counts("neyman", 0.1) / 4)
         assert self.coverage(plan, 0.1) < 1 - self.failure
+
+
+# Memory -------------------------------------------------------------------------------
+
+
+def play_layer_three(working_memory):
+    """2,000 independent coalitions of three others for each of 200 players."""
+    plan = plan_layers("iid", 200, [0.0, 0.0, 0.0, 2000.0])
+    with config_context(working_memory=working_memory):
+        return play(plan, size_game(200), seed=3)[0]
+
+
+def test_independent_coalitions_need_the_working_memory_alone():
+    tracemalloc.start()
+    try:
+        play_layer_three(1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The contributions are 3.2 megabytes, and many masks at a time 33.
+    assert peak < 2.5 * 2**20
+
+
+def test_estimates_in_little_memory_are_those_in_much(rng):
+    game, _ = random_game(10, rng)
+    counts = [0.0, 0.0, 0.0, 50.0, 70.0, 3.0]
+    for design in ("blocks", "iid"):
+        plan = plan_layers(design, 10, counts)
+        by_memory = []
+        for working_memory in (0.01, 1024):
+            with config_context(working_memory=working_memory):
+                by_memory.append(play(plan, game, seed=1)[0])
+        little, much = by_memory
+        np.testing.assert_allclose(little.layers, much.layers, rtol=1e-12)
+        np.testing.assert_allclose(little.variance, much.variance, rtol=1e-10)
+        # As many rows in the core, of the same members.
+        members = [
+            np.concatenate([core.members.ravel() for core in estimate.core])
+            for estimate in by_memory
+        ]
+        np.testing.assert_array_equal(*map(np.sort, members))

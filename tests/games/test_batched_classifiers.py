@@ -1,7 +1,10 @@
 """Centroids, naive Bayes and neighbours in batches give what the loop gives."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 
@@ -152,3 +155,31 @@ def test_neighbours_at_distance_zero_count_alone(model, rng):
 )
 def test_parameters_without_a_batched_solver_are_left_to_the_loop(estimator):
     assert ModelGame(estimator, *classes(2)).solver == "loop"
+
+
+def peak_of_neighbours(estimator, working_memory):
+    """Utilities of two coalitions of 2,000 rows at 500 points, and the peak memory."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2500, 2))
+    y = rng.integers(2, size=2500)
+    game = ModelGame(estimator, X[:2000], y[:2000], X[2000:], y[2000:])
+    masks = rng.random((2, 2000)) < 0.5
+    tracemalloc.start()
+    try:
+        with config_context(working_memory=working_memory):
+            utilities = game.utility(masks)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return utilities, peak
+
+
+@pytest.mark.parametrize(
+    ("weights", "bytes_of_a_pair"), [("uniform", 8), ("distance", 16)]
+)
+def test_the_search_of_neighbours_needs_the_working_memory(weights, bytes_of_a_pair):
+    estimator = KNeighborsClassifier(3, weights=weights, algorithm="kd_tree")
+    utilities, peak = peak_of_neighbours(estimator, working_memory=1)
+    # A million pairs, and what one search at a time needs.
+    assert peak < bytes_of_a_pair * 1_000_000 + 4 * 2**20
+    np.testing.assert_array_equal(utilities, peak_of_neighbours(estimator, 1024)[0])

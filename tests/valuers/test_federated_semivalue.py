@@ -1508,6 +1508,28 @@ def test_a_training_elsewhere_warns_in_its_first_round_and_its_last(
     assert rounds == [1, 2][:n_warnings]
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "n_rounds", "is_hopeless"),
+    [(0.5, 20, True), (1.0, 20, True), (1.0, 100, True), (20.0, 20, False)],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_hopeless_noise_is_warned_of_after_one_round_whatever_it_released(
+    epsilon, n_rounds, is_hopeless, seed
+):
+    valuer = make(epsilon=epsilon, clip=1.0, n_rounds=n_rounds, noise_random_state=seed)
+    valuer.start(bowl, 6)
+    updates = np.random.default_rng(seed).normal(size=(6, 2))
+    issued = noise_warnings(lambda: valuer.add_round(np.zeros(2), updates))
+    assert len(issued) == is_hopeless
+    if is_hopeless:
+        (sentence,) = [str(warning.message) for warning in issued]
+        times = float(re.search("will be ([^ ]*) times the clip", sentence)[1])
+        scale = float(
+            re.search("noise of scale ([0-9.]*[0-9])", valuer.privacy_.noise)[1]
+        )
+        assert times == pytest.approx(scale / np.sqrt(n_rounds), rel=0.05)
+
+
 def test_the_automatic_rate_reckons_with_noise(parties):
     def fit(epsilon):
         valuer = FederatedSemivalueValuer(

@@ -1,5 +1,6 @@
 """`game_values`: semivalues of any game that is a function of coalitions."""
 
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skvalue import SemivalueValuer, game_values
 from skvalue.estimation import choose_sampler
+from skvalue.exceptions import ImpreciseValuesWarning
 from skvalue.games import airport_game
 from skvalue.semivalues import tabulated_semivalue
 
@@ -257,3 +259,35 @@ def prompt_quality_of(unit):
     """The root of a sum over eight players, in a unit."""
     weights = np.arange(1.0, 9.0)
     return lambda masks: unit * np.sqrt(masks @ weights)
+
+
+SMALL = pytest.mark.parametrize(
+    ("scale", "sampler", "is_warned"),
+    [
+        (1e-160, "process", True),
+        (1e-160, "stratified", True),
+        (1e-200, "subsets", True),
+        (1e-200, "permutation", True),
+        (1e-310, "antithetic", True),
+        (1e-160, "exact", False),
+        (1e-140, "stratified", False),
+        (0.0, "stratified", False),
+    ],
+)
+
+
+@SMALL
+def test_errors_of_utilities_whose_squares_are_zero_are_warned_of(
+    scale, sampler, is_warned
+):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        game_values(
+            lambda masks: scale * prompt_quality(masks),
+            12,
+            sampler=sampler,
+            max_evaluations=4096 if sampler == "exact" else 400,
+            random_state=0,
+        )
+    of_squares = [w for w in caught if "the squares of such" in str(w.message)]
+    assert [w.category for w in of_squares] == [ImpreciseValuesWarning] * is_warned

@@ -119,6 +119,8 @@ def _run(options):
         if errors is not None:
             columns["validation_error"] = errors
     frame = pandas().DataFrame(columns)
+    if rows.groups is not None:
+        frame = frame.iloc[_order_of_names(valuer.groups_)]
     write_files({options.output: write_frame(frame, options.output)})
     if options.epsilon is not None:
         print(valuer.privacy_)
@@ -128,6 +130,20 @@ def _run(options):
         f"{options.output}: the values of {len(valuer.values_)} {what} by "
         f"{options.method}."
     )
+
+
+def _order_of_names(names):
+    """Positions of groups by their numbers if all names are finite ones.
+
+    Others stay in the order of the texts, as zip codes of equal lengths do in both.
+    """
+    try:
+        numbers = np.array([float(name) for name in names.tolist()])
+    except ValueError:
+        return np.arange(len(names))
+    if not np.isfinite(numbers).all():
+        return np.arange(len(names))
+    return np.argsort(numbers, kind="stable")
 
 
 def _validation_errors(valuer, rows):

@@ -11,6 +11,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from sklearn import get_config
 
 from ..._utils.parallel import tiles
 from ...samplers import (
@@ -181,8 +182,8 @@ def _draw_blocks(plan, utilities, rng, core):
         if count == 0:
             continue
         if not plan.in_circles(k):
-            gains = _leave_blocks(k, count, utilities, rng, core, weight=1 / mean)
-            layers[k] = gains.sum(axis=0) / mean
+            all_gains = _leave_blocks(k, count, utilities, rng, core, weight=1 / mean)
+            layers[k] = sum(gains.sum(axis=0) for gains in all_gains) / mean
             continue
 
         n_left = count
@@ -203,24 +204,40 @@ def _draw_blocks(plan, utilities, rng, core):
 
 
 def _leave_blocks(k, count, utilities, rng, core, weight):
-    """Gains (count, n) of players in blocks of k + 1, over independent partitions.
+    """Yield gains of players in blocks of k + 1, over ``count`` independent partitions.
 
-    Adds the first block of each partition, without its first member, to the core.
+    Of shape (n_partitions, n), for a few of the partitions after the other. Adds the
+    first block of each, without its first member, to the core.
     """
     n = utilities.n
-    gains = np.empty((count, n))
-    for tile in tiles(count, max(1, ENTRIES // (n * n))):
+    for tile in tiles(count, _n_partitions_at_a_time(n)):
         n_partitions = tile.stop - tile.start
         sets, is_once = partitions(rng, n, k + 1, n_partitions)
         of_sets, without = utilities.without_each(sets.reshape(-1, k + 1))
         without = without.reshape(sets.shape)
         changes = of_sets.reshape(n_partitions, -1, 1) - without
-        np.put_along_axis(gains[tile], sets[:, is_once], changes[:, is_once], axis=1)
+        gains = np.empty((n_partitions, n))
+        np.put_along_axis(gains, sets[:, is_once], changes[:, is_once], axis=1)
+        # Copies: the arrays of all blocks are not kept.
         coalitions = CoreCoalitions(
-            sets[:, 0, 1:], np.full(n_partitions, weight), without[:, 0, 0]
+            sets[:, 0, 1:].copy(),
+            np.full(n_partitions, weight),
+            without[:, 0, 0].copy(),
         )
         core.append(coalitions)
-    return gains
+        yield gains
+
+
+def _n_partitions_at_a_time(n):
+    """Number of partitions whose members, masks and gains fit into memory.
+
+    Masks of their sets and subsets, about n * n bytes a partition, fit into `ENTRIES`;
+    two copies of them, and about eight numbers for each player, into scikit-learn's
+    `working_memory`.
+    """
+    n_bytes = 2 * n * n + 64 * n
+    room = int(get_config()["working_memory"] * 2**20 // n_bytes)
+    return max(1, min(ENTRIES // (n * n), room))
 
 
 # Independent coalitions ---------------------------------------------------------------
@@ -229,10 +246,23 @@ def _leave_blocks(k, count, utilities, rng, core, weight):
 def _draw_iid(k, plan, utilities, rng, estimate):
     """Write a layer from independent partitions, and add its variance."""
     count = int(plan.counts[k])
-    gains = _leave_blocks(k, count, utilities, rng, estimate.core, weight=1 / count)
-    estimate.layers[k] = gains.mean(axis=0)
+    n_done = 0
+    mean = np.zeros(plan.n)
+    squares = np.zeros(plan.n)  # of deviations from the mean
+    core = estimate.core
+    for gains in _leave_blocks(k, count, utilities, rng, core, weight=1 / count):
+        # Chan, Golub and LeVeque (1983), equation 2.1.
+        n_before = n_done
+        n_done += len(gains)
+        mean_of_block = gains.mean(axis=0)
+        change = mean_of_block - mean
+        squares += ((gains - mean_of_block) ** 2).sum(axis=0)
+        squares += change**2 * n_before * len(gains) / n_done
+        mean += change * (len(gains) / n_done)
+
+    estimate.layers[k] = mean
     if count > 1:
-        variance = _variance_of_mean(gains.var(axis=0, ddof=1), count)
+        variance = _variance_of_mean(squares / (count - 1), count)
         estimate.variance += variance / plan.n**2
 
 

@@ -1,9 +1,11 @@
 """K nearest neighbours on many coalitions at once."""
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from ..._utils.parallel import tiles
 from ...linear import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 from .base import BatchedSolver, one_class
 from .loop import train
@@ -35,8 +37,9 @@ class NeighborsSolver(BatchedSolver):
         super().__init__(training, X, X_val)
         self.values = self.onehot if self.n_classes else self.y[:, None]
 
-        # Set by `prepare`: rows by distance from each validation point, and the status
-        # of coalitions of fewer rows than `n_neighbors`.
+        # Set by `prepare`: rows by distance from each validation point, their distances
+        # if these weight the rows, and the status of coalitions of fewer rows than
+        # `n_neighbors`.
         self.distances = None
         self.order = None
         self.too_few = None
@@ -49,10 +52,20 @@ class NeighborsSolver(BatchedSolver):
             return
         model = clone(self.training.estimator).set_params(n_neighbors=len(self.X))
         model.fit(self.X, self.training.y)
-        distances, order = model.kneighbors(self.X_val)
-        self.distances = np.ascontiguousarray(distances, dtype=np.float64)
+        shape = (len(self.X_val), len(self.X))
+        order = np.empty(shape, dtype=np.int64)
+        needs_distances = self.training.estimator.weights == "distance"
+        distances = np.empty(shape if needs_distances else (0, 0))
+
+        # The search needs about four numbers for each pair of a point and a row.
+        room = int(get_config()["working_memory"] * 2**20 // (32 * len(self.X)))
+        for points in tiles(len(self.X_val), max(1, room)):
+            of_points, order[points] = model.kneighbors(self.X_val[points])
+            if needs_distances:
+                distances[points] = of_points
+        self.distances = distances
         self.too_few = FAILED if self._refuses() else UNSOLVED
-        self.order = np.ascontiguousarray(order, dtype=np.int64)
+        self.order = order
 
     def _refuses(self):
         """Whether the estimator refuses fewer rows than `n_neighbors`."""

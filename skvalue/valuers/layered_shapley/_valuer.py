@@ -25,7 +25,7 @@ from ...estimation import (
     n_steps,
     play_layers,
 )
-from ...games import failed_warnings
+from ...games import failed_warnings, underflow_warnings
 from ...privacy import Release
 from ...samplers import ALLOCATIONS
 from .._retraining._base import capabilities_of
@@ -471,13 +471,17 @@ class LayeredShapleyValuer(BaseScoringValuer):
         # The coalitions for the values; that of all rows is for the utility.
         n_evaluated = sum(item.utilities.n_evaluated for item in split_games)
         games = [item.game for item in played]
-        for message, category in failed_warnings(games):
+        values = layers.sum(axis=0)
+        warned = failed_warnings(games)
+        if any(len(item.plan.sampled) for item in played):
+            warned += underflow_warnings(values)
+        for message, category in warned:
             run.warn(message, category)
         utility = np.mean([item.utilities.full for item in played])
         empty_utility = np.mean([game.empty_utility for game in games])
         splits = tuple(item.split for item in played)
         return Result(
-            layers.sum(axis=0),
+            values,
             float(utility),
             float(empty_utility),
             replace(problem, splits=splits),
