@@ -30,6 +30,7 @@ from ..derivatives import (
     without_tails,
 )
 from ..exceptions import ErrorsTooSmallWarning
+from ..privacy import SelfComposedEvent
 from ..semivalues import size_weights
 from ._gradients import (
     BaseGradientValuer,
@@ -72,6 +73,8 @@ class PermutationResults:
         averages.
     released : AveragedReleases or None
         What a private fit that averages releases made public.
+    n_utilities : int
+        Number of utilities that are computed along each permutation.
     """
 
     players: np.ndarray
@@ -83,6 +86,12 @@ class PermutationResults:
     noise_std: np.ndarray | None = None
     release_means: np.ndarray | None = None
     released: AveragedReleases | None = None
+    n_utilities: int = 0
+
+    @property
+    def n_evaluations(self):
+        """Number of utilities computed."""
+        return self.moments.count * self.n_utilities
 
     def plus(self, walk):
         """The results with one more `Walk`."""
@@ -94,6 +103,40 @@ class PermutationResults:
             final_models=(*self.final_models, walk.final)[:_MAX_FINAL_MODELS],
             release_means=walk.past,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is set before a gradient of a party is computed: nothing is private.
+
+    Parameters
+    ----------
+    clip : float or None
+        Bound of the norm of gradients.
+    bases : list of ndarray of shape (n_parameters, n_components) or None
+        Coordinates of the gradients in each split.
+    event : SelfComposedEvent or None
+        The releases of a party, if gradients are private.
+    schedule : str, callable or array-like
+        The weights of releases, as `newest_weights` takes them.
+    newest : ndarray of shape (n_counted,)
+        Weights of the newest release in the permutations after the burn-in.
+    n_skipped : int
+        Number of permutations of the burn-in.
+    rate : float
+        Learning rate.
+    split_seeds : list of SeedSequence
+        Seed of each split.
+    """
+
+    clip: float | None
+    bases: list
+    event: SelfComposedEvent | None
+    schedule: object
+    newest: np.ndarray
+    n_skipped: int
+    rate: float
+    split_seeds: list
 
 
 class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
@@ -367,130 +410,160 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     def _value(self, problem, run):
         self._check_model(problem)
         self._check_noise()
-        n_skipped = self._n_skipped()
         game = problem
         if self.group_values == "faithful":
             game = problem.without_groups()  # rows take steps; their values are summed
-
-        # What depends on validation points alone.
-        clip, bases = self._public_bounds(game)
-        event = self._event(clip, self.n_permutations) if self._is_private else None
-        schedule = self._schedule(game, event)
-        newest = newest_weights(schedule, self.n_permutations)
-        seeds = np.random.SeedSequence(seed_of(self.random_state))
-        rate_seed, *split_seeds = seeds.spawn(len(problem.splits) + 1)
-        rate = self.learning_rate
-        if rate == "auto":
-            rate = self._public_rate(game, clip, bases[0], rate_seed, event, schedule)
-        rate = float(rate)
+        plan = self._plan(game)
 
         # The ledger is charged before the first gradient of a party is computed.
         release = None
-        if event is not None:
-            release = self._release(event, groups=problem.groups is not None)
+        draw = None
+        if plan.event is not None:
+            release = self._release(plan.event, groups=problem.groups is not None)
             draw = release.source()
 
         # The results of each split are replaced after each permutation, so that a fit
         # that is stopped has those so far.
         by_split = []
-        n_evaluations = 0
         n_steps = len(problem.splits) * self.n_permutations
-        fewest = self._n_skipped() + 1
+        fewest = plan.n_skipped + 1
         with run.steps(n_steps, "permutations walked", self.max_time, fewest) as done:
-            for split, basis, seed in zip(problem.splits, bases, split_seeds):
-                present, model, factors = self._players_model(game, split, clip, basis)
-                _, split_players = game.players_in(split)
-                names = present
-                if game.groups is not None:
-                    names = problem.group_names[present]
-                noise = None
-                if release is not None:
-                    noise = GradientNoise(draw, factors, schedule)
-                weights = self._weights(len(present))
-                n_utilities = int(needed_positions(weights).sum())
-                valued, codes = problem.players_in(split)
-                weight_of_row = 1.0
-                if self.step_weights == "rows":
-                    weight_of_row = len(present) / len(split_players)
-                results = PermutationResults(
-                    valued,
-                    weight_of_row,
-                    noise_std=None if noise is None else noise.noise_std,
-                )
+            for number in range(len(problem.splits)):
+                walks, results = self._start_walks(problem, game, plan, number, draw)
                 by_split.append(results)
-
-                # A row that joins is one of n + 1 players.
-                joining_weights = size_weights(self.semivalue, len(present) + 1)
-                record = recorded_positions(
-                    joining_weights, self.n_permutations, n_skipped, _MAX_MODELS
-                )
-
-                for walk in walk_permutations(
-                    model,
-                    weights,
-                    self.n_permutations,
-                    rate,
-                    seed,
-                    noise=noise,
-                    skip=n_skipped,
-                    record=record,
-                    names=names,
-                    n_jobs=self.n_jobs,
-                ):
+                for walk in walks:
                     if walk.marginals is not None:  # after the burn-in
-                        n_evaluations += n_utilities
-                        if game is not problem:
-                            sums = np.bincount(codes, walk.marginals)
-                            walk = walk._replace(marginals=sums)
                         by_split[-1] = by_split[-1].plus(walk)
                     done()
-
         by_split = [results for results in by_split if results.moments.count]
         if not by_split:
-            refuse_burn_in(run, n_skipped, "permutations")
+            refuse_burn_in(run, plan.n_skipped, "permutations")
             return None
 
         values = [self._split_values(problem, results) for results in by_split]
-        released = None
-        if release is not None and self._averages_releases():
-            # A private fit has one split.
-            results = by_split[0]
-            _, players = game.players_in(problem.splits[0])
-            n_counted = results.moments.count
-            released = AveragedReleases(
-                results.release_means,
-                results.noise_std,
-                newest[n_skipped:][:n_counted],
-                n_skipped,
-                party_weights(self.step_weights, players),
-                clip,
-            )
-            by_split = [replace(results, released=released)]
-        attributes = {"clip_": clip, "learning_rate_": rate, "bases": bases}
+        attributes = {
+            "clip_": plan.clip,
+            "learning_rate_": plan.rate,
+            "bases": plan.bases,
+        }
         if release is not None:
-            squares = values[0].variances
-            if released is not None:
-                squares = squares + noise_squares(
-                    **self._simulation(problem, attributes, released, _N_ROUGH_ROWS)
-                )
-            warn_if_noise_exceeds(
-                values[0].values, np.sqrt(squares), self._noise_advice, run.warn
-            )
-            if released is None:
-                run.warn(
-                    "values_error_ leaves out the bias of the noise with noise='iid': "
-                    ".69 to .97 of the values were within two errors, where it is .90 "
-                    "to 1 with averaged noise.",
-                    ErrorsTooSmallWarning,
-                )
+            # A private fit has one split.
+            released = self._released(problem, game, plan, by_split[0])
+            by_split = [replace(by_split[0], released=released)]
+            self._warn_of_noise(problem, attributes, values[0], released, run)
         return mean_over_splits(
             problem,
             values,
             release,
             by_split,
             **attributes,
-            n_evaluations_=n_evaluations,
+            n_evaluations_=sum(results.n_evaluations for results in by_split),
         )
+
+    def _plan(self, game):
+        """What is set before a gradient of a party is computed: the `_Plan`."""
+        n_skipped = self._n_skipped()
+        clip, bases = self._public_bounds(game)
+        event = self._event(clip, self.n_permutations) if self._is_private else None
+        schedule = self._schedule(game, event)
+        newest = newest_weights(schedule, self.n_permutations)
+
+        seeds = np.random.SeedSequence(seed_of(self.random_state))
+        rate_seed, *split_seeds = seeds.spawn(len(game.splits) + 1)
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = self._public_rate(game, clip, bases[0], rate_seed, event, schedule)
+        return _Plan(
+            clip=clip,
+            bases=bases,
+            event=event,
+            schedule=schedule,
+            newest=newest[n_skipped:],
+            n_skipped=n_skipped,
+            rate=float(rate),
+            split_seeds=split_seeds,
+        )
+
+    def _start_walks(self, problem, game, plan, number, draw):
+        """The walks of a split, an iterator of `Walk`, and results without any.
+
+        ``number`` is that of the split; ``draw`` has the noise of the fit, or is None.
+        """
+        split = game.splits[number]
+        basis = plan.bases[number]
+        present, model, factors = self._players_model(game, split, plan.clip, basis)
+        n_players = len(present)
+        weights = self._weights(n_players)
+        noise = None
+        if draw is not None:
+            noise = GradientNoise(draw, factors, plan.schedule)
+
+        # A row that joins is one of n + 1 players.
+        joining_weights = size_weights(self.semivalue, n_players + 1)
+        record = recorded_positions(
+            joining_weights, self.n_permutations, plan.n_skipped, _MAX_MODELS
+        )
+        walks = walk_permutations(
+            model,
+            weights,
+            self.n_permutations,
+            plan.rate,
+            plan.split_seeds[number],
+            noise=noise,
+            skip=plan.n_skipped,
+            record=record,
+            names=present if game.groups is None else problem.group_names[present],
+            n_jobs=self.n_jobs,
+        )
+
+        # Those who have values need not be those who take steps.
+        valued, codes = problem.players_in(split)
+        if game is not problem:
+            walks = _sums_of_rows(walks, codes)
+        weight_of_row = 1.0
+        if self.step_weights == "rows":
+            weight_of_row = n_players / len(codes)
+        results = PermutationResults(
+            valued,
+            weight_of_row,
+            noise_std=None if noise is None else noise.noise_std,
+            n_utilities=int(needed_positions(weights).sum()),
+        )
+        return walks, results
+
+    def _released(self, problem, game, plan, results):
+        """What the private fit made public; None if it does not average releases."""
+        if not self._averages_releases():
+            return None
+        _, players = game.players_in(problem.splits[0])
+        return AveragedReleases(
+            means=results.release_means,
+            noise_std=results.noise_std,
+            weights=plan.newest[: results.moments.count],
+            skip=plan.n_skipped,
+            step_weights=party_weights(self.step_weights, players),
+            clip=plan.clip,
+        )
+
+    def _warn_of_noise(self, problem, attributes, values, released, run):
+        """Warn if noise exceeds the signal in the `SplitValues`, or errors miss some.
+
+        ``attributes`` are those of the fit, ``released`` what `_released` returns.
+        """
+        squares = values.variances
+        if released is not None:
+            simulation = self._simulation(problem, attributes, released, _N_ROUGH_ROWS)
+            squares = squares + noise_squares(**simulation)
+        warn_if_noise_exceeds(
+            values.values, np.sqrt(squares), self._noise_advice, run.warn
+        )
+        if released is None:
+            run.warn(
+                "values_error_ leaves out the bias of the noise with noise='iid': .69 "
+                "to .97 of the values were within two errors, where it is .90 to 1 "
+                "with averaged noise.",
+                ErrorsTooSmallWarning,
+            )
 
     def _schedule(self, problem, event):
         """The weights of releases as `newest_weights` takes them."""
@@ -659,3 +732,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             probability * values_of(np.full(len(X), code))
             for code, probability in enumerate(probabilities)
         )
+
+
+def _sums_of_rows(walks, codes):
+    """Walks of rows as those of their groups, from the group (n_rows,) of every row."""
+    for walk in walks:
+        if walk.marginals is not None:
+            walk = walk._replace(marginals=np.bincount(codes, walk.marginals))
+        yield walk

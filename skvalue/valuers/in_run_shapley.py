@@ -484,37 +484,63 @@ class InRunShapleyValuer(BaseValuer):
         if rate == "auto":
             rate = self._public_rate(problem, clip, noise_std, run)
         rate = float(rate)
-        n_splits = len(problem.splits)
-        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(n_splits)
 
         # The ledger is charged before the first step.
         draw = None if release is None else release.source()
+        split_runs, row_values = self._train(problem, clip, rate, draw, run)
+        if not split_runs:
+            return None
 
+        curator = {}
+        if release is not None:
+            row_values[0], curator = self._private_values(
+                problem, split_runs[0], noise_std, run
+            )
+
+        # Means over the splits that have a run.
+        n_runs = len(split_runs)
+        values = np.zeros(len(problem.y))
+        for split, in_split in zip(problem.splits, row_values):
+            values[split.players] += in_split
+        empty_utility, utility = _mean_ends(split_runs)
+        return Result(
+            problem.sum_by_group(values / n_runs),
+            float(utility),
+            float(empty_utility),
+            replace(problem, splits=problem.splits[:n_runs]),
+            statistic=split_runs,
+            attributes={
+                "clip_": clip,
+                "learning_rate_": rate,
+                **self._public_attributes(problem, split_runs[0]),
+            },
+            release=release,
+            curator=curator,
+        )
+
+    def _train(self, problem, clip, rate, draw, run):
+        """Make the steps of a run in each split, with noise if there is a ``draw``.
+
+        Returns lists: the `SplitRun` of each split that has a step, and the values
+        (n_rows,) of its rows.
+        """
+        n_splits = len(problem.splits)
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(n_splits)
         split_runs = []
-        row_values = []  # of each split
+        row_values = []
         with run.steps(n_splits * self.n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
                 rng = np.random.default_rng(seed)
-                n_rows = problem.n_rows(split)
                 units = self._units(problem, split.points)
                 utility = self._utility_on(split.points, units, problem.n_classes)
-                training = Run(
-                    utility,
-                    n_rows,
-                    clip,
-                    rate,
-                    self.order,
-                    thetas=[utility.model.start(rng)],
-                )
-                rows = utility.model.rows(*units.standardize(*problem.rows(split)))
-                batches = shuffled_batches(n_rows, self.batch_size, rng)
-                if draw is not None and self.batch_size is not None:
-                    batches = secret_samples(
-                        n_rows, self.batch_size, draw.noise_random_state
-                    )
+                n_rows = problem.n_rows(split)
+                training = self._start_run(utility, n_rows, clip, rate, rng)
                 split_runs.append(SplitRun(training, units))
                 row_values.append(np.zeros(n_rows))
 
+                X, y = units.standardize(*problem.rows(split))
+                rows = utility.model.rows(X, y)
+                batches = self._batches(n_rows, rng, draw)
                 for batch, products in descend(
                     training, rows, batches, self.n_steps, draw
                 ):
@@ -525,38 +551,19 @@ class InRunShapleyValuer(BaseValuer):
         # A fit that was stopped may have begun a run without a step.
         if split_runs and not split_runs[-1].run.batches:
             split_runs.pop()
-        if not split_runs:
-            return None
+            row_values.pop()
+        return split_runs, row_values
 
-        curator = {}
-        if release is not None:
-            row_values[0], curator = self._private_values(
-                problem, split_runs[0], noise_std, run
-            )
-        values = np.zeros(len(problem.y))
-        ends = np.zeros(2)
-        for split, in_split, (training, _) in zip(
-            problem.splits, row_values, split_runs
-        ):
-            values[split.players] += in_split
-            start = training.thetas[0]
-            end = training.thetas[-1]
-            ends += training.utility.value(start), training.utility.value(end)
-        empty_utility, utility = ends / len(split_runs)
-        return Result(
-            problem.sum_by_group(values / len(split_runs)),
-            float(utility),
-            float(empty_utility),
-            replace(problem, splits=problem.splits[: len(split_runs)]),
-            statistic=split_runs,
-            attributes={
-                "clip_": clip,
-                "learning_rate_": rate,
-                **self._public_attributes(problem, split_runs[0]),
-            },
-            release=release,
-            curator=curator,
-        )
+    def _start_run(self, utility, n_rows, clip, rate, rng):
+        """A run on some number of rows, without steps."""
+        start = utility.model.start(rng)
+        return Run(utility, n_rows, clip, rate, self.order, thetas=[start])
+
+    def _batches(self, n_rows, rng, draw):
+        """Endless batches of rows: (rows, number of rows); private ones are secret."""
+        if draw is not None and self.batch_size is not None:
+            return secret_samples(n_rows, self.batch_size, draw.noise_random_state)
+        return shuffled_batches(n_rows, self.batch_size, rng)
 
     def _checked_clip(self, problem):
         """The bound of gradients; refuses parameters that do not fit the problem."""
@@ -633,9 +640,8 @@ class InRunShapleyValuer(BaseValuer):
         utility = self._utility_on(split.points, units, problem.n_classes)
         rows = utility.model.rows(*units.standardize(*problem.rows(split)))
         rng = np.random.default_rng(0)
-        start = utility.model.start(rng)
-        training = Run(utility, n_rows, clip, 0.0, self.order, thetas=[start])
-        batches = shuffled_batches(n_rows, self.batch_size, rng)
+        training = self._start_run(utility, n_rows, clip, 0.0, rng)
+        batches = self._batches(n_rows, rng, draw=None)
         steps = descend(training, rows, batches, 1 + _N_TIMED)
         next(steps)  # touches memory for the first time
         start = time.perf_counter()
@@ -807,6 +813,16 @@ class InRunShapleyValuer(BaseValuer):
             squares = weights[tile] ** 2
             moments += np.array([squares @ values, squares @ values**2])
         return moments
+
+
+def _mean_ends(split_runs):
+    """Mean utilities (2,) before the first step of runs and after the last."""
+    ends = np.zeros(2)
+    for training, _ in split_runs:
+        start = training.thetas[0]
+        end = training.thetas[-1]
+        ends += training.utility.value(start), training.utility.value(end)
+    return ends / len(split_runs)
 
 
 def secret_samples(n, size, noise_random_state):
