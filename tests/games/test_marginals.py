@@ -158,9 +158,9 @@ def test_steps_of_the_accuracy_in_blocks_and_of_many_columns(
     marginal = marginal_game(LogisticRegression(), scoring, n_classes, players)
     mask = coalition(marginal.n_players, marginal.n_players // 2)
     expected = marginal.steps(mask)
-    monkeypatch.setattr(solvers.marginals, "MOST_PREDICTIONS", 1000)
+    monkeypatch.setattr(solvers.marginals.logistic, "MOST_PREDICTIONS", 1000)
     np.testing.assert_array_equal(marginal.steps(mask), expected)
-    monkeypatch.setattr(solvers.marginals, "MOST_COEFFICIENTS", 0)
+    monkeypatch.setattr(solvers.marginals.logistic, "MOST_COEFFICIENTS", 0)
     steps, _ = marginal.steps(mask)
     assert (steps == expected[0]).mean() > 0.8
 

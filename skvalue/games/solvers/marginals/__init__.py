@@ -1,0 +1,5 @@
+"""What every player of a game of retraining adds to a coalition."""
+
+from .game import MarginalGame
+
+__all__ = ["MarginalGame"]
