@@ -10,8 +10,9 @@ from time import perf_counter
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
-from skvalue import SemivalueValuer
+from skvalue import SemivalueValuer, game_values
 from skvalue.games import ModelGame
 from skvalue.samplers import ORDERS
 
@@ -128,3 +129,30 @@ def test_overhead_over_the_fits_is_below_a_tenth(sampler, capsys, monkeypatch):
             f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}"
         )
     assert overhead < 0.1
+
+
+@pytest.mark.parametrize(("n_coalitions", "limit"), [(1000, 1.5), (2000, 2.6)])
+def test_the_process_takes_as_long_as_a_few_hundred_inverses(
+    ratio, n_coalitions, limit
+):
+    # Of matrices of 400 coalitions: hyperparameters are fitted to as many, and each
+    # step of that takes an inverse.
+    worth = np.linspace(0.05, 0.3, 14)
+    distances = np.subtract.outer(np.arange(400), np.arange(400))
+    matrix = np.eye(400) + np.exp(-(distances**2))
+
+    def estimate():
+        game_values(
+            lambda masks: np.tanh(masks @ worth),
+            14,
+            sampler="process",
+            max_evaluations=n_coalitions,
+            random_state=0,
+        )
+
+    def invert():
+        for _ in range(400):
+            np.linalg.inv(matrix)
+
+    with threadpool_limits(1):
+        ratio(f"process, {n_coalitions} coalitions", estimate, invert, limit, rounds=3)

@@ -131,6 +131,26 @@ def test_errors_allow_for_residuals_of_the_sizes_that_a_semivalue_weights():
     assert relative_error(is_large) > 1.2 * relative_error(~is_large)
 
 
+def test_errors_allow_for_the_few_residuals_that_decide_how_large_they_are():
+    # Utilities that no process predicts, of all coalitions or of two; coalitions of one
+    # size count equally.
+    rng = np.random.default_rng(0)
+    masks = all_masks(9)
+    masks = masks[masks.sum(axis=1) == 4][rng.permutation(126)[:100]]
+    jumps = rng.choice([-1.0, 1.0], size=100)
+    hyper = Hyper.from_vector(HyperPrior.of(9, 0.5).mean)
+
+    def relative_error(is_unpredictable):
+        process = condition(hyper, masks, np.where(is_unpredictable, jumps, 0.0))
+        _, errors = semivalue_posterior(process, size_weights("shapley", 9), 0.0)
+        larger = np.sqrt(np.mean(process.left_out_z**2))
+        return errors.mean() / (process.spread * larger)
+
+    of_all = relative_error(np.ones(100, dtype=bool))
+    of_two = relative_error(np.arange(100) < 2)
+    assert of_two > 1.1 * of_all
+
+
 @ALL_GAMES
 def test_errors_are_smaller_than_those_of_stratified_subsets(name):
     game = GAMES[name]
@@ -215,7 +235,7 @@ def test_left_out_residuals_are_those_of_fits_without_each():
     hyper = Hyper.from_vector(HyperPrior.of(10, 0.8).mean)
     process = condition(hyper, masks, utilities)
     z = (utilities - process.center) / process.spread
-    matrix = process.factor @ process.factor.T
+    matrix = np.linalg.inv(process.whitening.T @ process.whitening)
     for row in range(len(z)):
         others = np.arange(len(z)) != row
         inverse = np.linalg.inv(matrix[np.ix_(others, others)])

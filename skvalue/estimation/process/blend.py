@@ -13,7 +13,6 @@ left-out utilities are least, weighted as in the semivalue that is estimated: a 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .closed_forms import (
     mean_squared_pair_weights,
@@ -184,14 +183,10 @@ def rest_weight(blend, mean_squares):
 
 def left_out_errors(process, folds):
     """Utilities less their predictions from the other folds, (m,)."""
-    identity = np.eye(len(folds))
-    whitened = solve_triangular(
-        process.factor, identity, lower=True, check_finite=False
-    )
     errors = np.zeros(len(folds))
     for fold in range(folds.max() + 1):
         rows = np.flatnonzero(folds == fold)
-        of_fold = whitened[:, rows]
+        of_fold = process.whitening[:, rows]
         precision = of_fold.T @ of_fold
         errors[rows] = np.linalg.solve(precision, process.alpha[rows])
     return process.spread * errors

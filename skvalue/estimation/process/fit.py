@@ -10,7 +10,7 @@ from math import comb
 from time import thread_time
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 from scipy.optimize import minimize
 
 from ..._utils.parallel import one_thread
@@ -25,8 +25,8 @@ from .kernel import (
     N_SHARED,
     Hyper,
     HyperPrior,
-    covariance,
     negative_log_posterior,
+    noiseless_covariance,
 )
 
 STEPS = 60  # of L-BFGS
@@ -55,8 +55,8 @@ _MANY_COALITIONS = 999
 # trees, for each coalition.
 _N_CONDITIONS = 4  # those that raise the noise included
 _CONDITION_WORK = 0.3
-_CLOSED_FORM_WORK = 1.5e-6
-_TREES_WORK = 0.07
+_CLOSED_FORM_WORK = 6e-6
+_TREES_WORK = 0.25
 
 _CONSTANT = 1e-12  # range of utilities, relative to the largest, that is rounding
 _JITTER_STEPS = 6
@@ -74,8 +74,9 @@ class Process:
         The coalitions.
     center, spread : float
         Mean and standard deviation of their utilities, by which these are standardised.
-    factor : ndarray of shape (m, m)
-        Lower Cholesky factor of the covariance matrix.
+    whitening : ndarray of shape (m, m)
+        Inverse of the lower Cholesky factor of the covariance matrix: times utilities,
+        it makes them uncorrelated.
     alpha : ndarray of shape (m,)
         The inverse of that matrix times the standardised utilities.
     left_out : ndarray of shape (m,)
@@ -88,7 +89,7 @@ class Process:
     masks: np.ndarray
     center: float
     spread: float
-    factor: np.ndarray
+    whitening: np.ndarray
     alpha: np.ndarray
     left_out: np.ndarray
     left_out_z: np.ndarray
@@ -235,32 +236,39 @@ def _calibrated(hyper, masks, utilities):
     The subset that hyperparameters are fitted to, and utilities that jump, lead to too
     little noise, and then to errors that are too small.
     """
-    process = condition(hyper, masks, utilities)
+    matrix = noiseless_covariance(masks, hyper)
+    process = _conditioned(hyper, masks, utilities, matrix)
     for _ in range(_NOISE_STEPS):
         is_calibrated = np.mean(process.left_out_z**2) <= _LARGEST_SQUARE
         if is_calibrated or hyper.noise_variance >= _MOST_NOISE:
             break
         hyper = replace(hyper, noise_variance=np.e * hyper.noise_variance)
-        process = condition(hyper, masks, utilities)
+        process = _conditioned(hyper, masks, utilities, matrix)
     return process
 
 
 def condition(hyper, masks, utilities):
     """The process of hyperparameters, given utilities; see `Process`."""
-    center, spread, z = _standardised(utilities)
-    factor = _cholesky(covariance(masks, hyper))
-    alpha = cho_solve((factor, True), z, check_finite=False)
+    matrix = noiseless_covariance(masks, hyper)
+    return _conditioned(hyper, masks, utilities, matrix)
 
-    # Left-out residuals need no fits: alpha over the diagonal of the inverse matrix.
-    identity = np.eye(len(z))
-    inverse = solve_triangular(factor, identity, lower=True, check_finite=False)
-    precisions = (inverse**2).sum(axis=0)
+
+def _conditioned(hyper, masks, utilities, noiseless):
+    """As `condition`, given the covariance matrix without the white noise."""
+    center, spread, z = _standardised(utilities)
+    factor = _cholesky(noiseless, hyper.noise(masks.sum(axis=1)))
+    alpha, _ = dpotrs(factor, z, lower=1)
+
+    # Left-out residuals need no fits: alpha over the diagonal of the inverse matrix,
+    # which is that of the squared inverse of the factor.
+    whitening, _ = dtrtri(factor, lower=1, overwrite_c=1)
+    precisions = np.einsum("ij,ij->j", whitening, whitening)
     return Process(
         hyper=hyper,
         masks=masks,
         center=center,
         spread=spread,
-        factor=factor,
+        whitening=whitening,
         alpha=alpha,
         left_out=alpha / precisions,
         left_out_z=alpha / np.sqrt(precisions),
@@ -281,17 +289,20 @@ def _standardised(utilities):
     return float(np.ldexp(center, exponent)), float(np.ldexp(spread, exponent)), z
 
 
-def _cholesky(matrix):
+def _cholesky(noiseless, noise):
     """Lower Cholesky factor of a covariance matrix with jitter, as little as needed."""
     jitter = JITTER
-    identity = np.eye(len(matrix))
     for _ in range(_JITTER_STEPS):
-        try:
-            return cholesky(matrix + jitter * identity, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            jitter *= 10
+        # LAPACK works in place, in columns that are contiguous.
+        matrix = noiseless.copy()
+        matrix[np.diag_indices_from(matrix)] += noise + jitter
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        if info == 0:
+            return factor
+        jitter *= 10
     raise np.linalg.LinAlgError(
-        f"The covariance matrix of {len(matrix)} coalitions is not positive definite."
+        f"The covariance matrix of {len(noiseless)} coalitions is not positive "
+        "definite."
     )
 
 
@@ -316,7 +327,8 @@ def semivalue_posterior(process, q, empty_utility):
         Errors are posterior standard deviations, times a factor for left-out residuals
         that are still larger than predicted and for the fit of 9 + n hyperparameters to
         m coalitions: 1.6 for 14 players and 30 coalitions, 1.02 for 1,000. Residuals
-        count equally, or as `left_out_counts` has it if they are larger then.
+        count equally, or as `left_out_counts` has it if they are larger then; a few of
+        them may decide that, so that the standard error of their mean is added.
     """
     hyper = process.hyper
     covariances = utility_covariances(process.masks, hyper, q)
@@ -324,13 +336,12 @@ def semivalue_posterior(process, q, empty_utility):
     # The values of a constant game without the empty coalition are q[0] times it.
     values = process.spread * standardised + q[0] * (process.center - empty_utility)
 
-    whitened = solve_triangular(
-        process.factor, covariances, lower=True, check_finite=False
-    )
+    whitened = process.whitening @ covariances
     variances = prior_variances(hyper, q) - (whitened**2).sum(axis=0)
     m, n = process.masks.shape
     mean_square = float(np.mean(process.left_out_z**2))
-    larger = max(1.0, mean_square, _weighted_square(process, q))
+    weighted_square, its_error = _weighted_square(process, q)
+    larger = max(1.0, mean_square, weighted_square + its_error)
     of_hyper = 1 + 2 * (n + N_SHARED) / m
     variances = np.maximum(variances, 0.0) * larger * of_hyper
     return values, process.spread * np.sqrt(variances)
@@ -354,14 +365,22 @@ def left_out_counts(masks, mean_squares):
 
 
 def _weighted_square(process, q):
-    """Weighted mean square of left-out residuals, over that of their predictions."""
+    """Weighted mean square of left-out residuals, over that of their predictions.
+
+    With its standard error: that of a quotient of means.
+    """
     counts = left_out_counts(process.masks, mean_squared_weights(q))
+    squares = process.left_out**2
     known = process.left_out_z != 0
-    predicted = (process.left_out[known] / process.left_out_z[known]) ** 2
-    total = counts[known] @ predicted
+    predicted = np.zeros(len(squares))
+    predicted[known] = squares[known] / process.left_out_z[known] ** 2
+    total = counts @ predicted
     if total == 0:
-        return 0.0
-    return float(counts @ process.left_out**2 / total)
+        return 0.0, 0.0
+    ratio = counts @ squares / total
+    deviations = counts * (squares - ratio * predicted)
+    standard_error = np.sqrt(deviations @ deviations) / total
+    return float(ratio), float(standard_error)
 
 
 def pair_posterior(process, q, empty_utility):

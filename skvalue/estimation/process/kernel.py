@@ -19,7 +19,8 @@ noise is part of the game: interactions that no other term explains.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsymm, dsyr
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 # Prior variance of the level of the game, in units of the variance of utilities.
 _LEVEL_VARIANCE = 10.0
@@ -97,7 +98,8 @@ class Hyper:
     def of_sizes(self, sizes, other_sizes):
         """Covariances of the mean utilities of sizes, (m, k) for m and k of them."""
         gaps = self.log_sizes(sizes)[:, None] - self.log_sizes(other_sizes)
-        return _LEVEL_VARIANCE + _of_gaps(gaps, self)
+        without_level = np.exp(-0.5 * (gaps / self.size_length) ** 2)
+        return _LEVEL_VARIANCE + self.size_variance * without_level
 
 
 @dataclass(frozen=True)
@@ -121,78 +123,90 @@ class HyperPrior:
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """What the covariance matrix of m coalitions consists of.
+class _Members:
+    """Coalitions, as the kernel takes them.
 
-    `log_sizes` and `norms` are of shape (m,), `centered` and `inputs` of shape (m, n),
-    the others of shape (m, m). `main` and `products` are the two sums in brackets
-    without their variances, `inner` the inner products in the distances.
+    `sizes` and `log_sizes` are of shape (m,), the others of shape (m, n): `is_size` has
+    a one for the size of a coalition, `inputs` are ``f_s x_i``, and `effects` ``g_s f_s
+    (x_i - s/n)``.
     """
 
+    sizes: np.ndarray
     log_sizes: np.ndarray
-    gaps: np.ndarray
-    of_gaps: np.ndarray
-    scales: np.ndarray
-    centered: np.ndarray
+    is_size: np.ndarray
     inputs: np.ndarray
-    main: np.ndarray
-    norms: np.ndarray
-    inner: np.ndarray
-    products: np.ndarray
+    effects: np.ndarray
+
+    @classmethod
+    def of(cls, masks, hyper):
+        """Of coalitions, (m, n)."""
+        n = hyper.n
+        sizes = masks.sum(axis=1)
+        all_sizes = np.arange(1, n + 1)
+        input_scales = hyper.input_scales(sizes)[:, None]
+        scales = hyper.scales(sizes)[:, None]
+        centered = masks - sizes[:, None] / n
+        return cls(
+            sizes=sizes,
+            log_sizes=hyper.log_sizes(sizes),
+            is_size=(sizes[:, None] == all_sizes).astype(np.float64),
+            inputs=input_scales * masks,
+            effects=scales * input_scales * centered,
+        )
 
 
-def _of_gaps(gaps, hyper):
-    """The covariance of sizes without the level, from differences of their logs."""
-    return hyper.size_variance * np.exp(-0.5 * (gaps / hyper.size_length) ** 2)
+def _weights_of_effects(hyper):
+    """What a main effect of each player counts in the covariance, (n,)."""
+    return hyper.main_variance * hyper.relevance / (hyper.n / 4)
 
 
-def _parts(masks, hyper):
-    """The parts of the covariance matrix of coalitions, (m, n)."""
-    n = hyper.n
-    members = masks.astype(np.float64)
-    sizes = members.sum(axis=1)
-    log_sizes = hyper.log_sizes(sizes)
-    gaps = log_sizes[:, None] - log_sizes
-
-    # Main effects: products of centred members.
-    input_scales = hyper.input_scales(sizes)[:, None]
-    centered = (members - sizes[:, None] / n) * input_scales
-    main = (centered * hyper.relevance) @ centered.T / (n / 4)
-
-    # Interactions: a function of weighted squared distances.
-    inputs = members * input_scales
-    norms = inputs**2 @ hyper.relevance / (n / 2)
-    inner = (inputs * hyper.relevance) @ inputs.T / (n / 2)
-    distances = np.maximum(norms[:, None] + norms - 2 * inner, 0.0)
-
-    scales = hyper.scales(sizes)
-    return _Parts(
-        log_sizes=log_sizes,
-        gaps=gaps,
-        of_gaps=_of_gaps(gaps, hyper),
-        scales=np.outer(scales, scales),
-        centered=centered,
-        inputs=inputs,
-        main=main,
-        norms=norms,
-        inner=inner,
-        products=np.exp(-hyper.product_rate * distances),
-    )
+def _rates(hyper):
+    """What the distance of each player's inputs counts in the products, (n,)."""
+    return hyper.product_rate * hyper.relevance / (hyper.n / 2)
 
 
-def _assemble(parts, hyper, noise):
-    """The covariance matrix of coalitions from its parts, and the effects in it."""
-    effects = hyper.main_variance * parts.main + hyper.product_variance * parts.products
-    matrix = _LEVEL_VARIANCE + parts.of_gaps + parts.scales * effects
-    diagonal = np.diag_indices_from(matrix)
-    matrix[diagonal] += noise
-    return matrix, effects
+def _sizes_and_main(members, hyper):
+    """The terms of sizes and of main effects in the covariance matrix, (m, m).
+
+    Both are products of matrices with a few columns.
+    """
+    all_sizes = np.arange(1, hyper.n + 1)
+    of_size = hyper.of_sizes(members.sizes, all_sizes)
+    weighted = members.effects * _weights_of_effects(hyper)
+    left = np.hstack([of_size, weighted])
+    right = np.hstack([members.is_size, members.effects])
+    return left @ right.T
+
+
+def _products(members, hyper):
+    """The term of interactions in the covariance matrix, (m, m).
+
+    Its logarithm is a product of matrices with a few columns: distances are norms less
+    twice inner products.
+    """
+    rates = _rates(hyper)
+    inputs = members.inputs
+    log_scales = np.log(hyper.scales(members.sizes))
+    levels = 0.5 * np.log(hyper.product_variance) + log_scales - inputs**2 @ rates
+    ones = np.ones(len(inputs))
+    left = np.column_stack([2 * rates * inputs, levels, ones])
+    right = np.column_stack([inputs, ones, levels])
+    logs = left @ right.T
+    return np.exp(logs, out=logs)
 
 
 def covariance(masks, hyper):
     """Covariance matrix, (m, m), of the utilities of m different coalitions, (m, n)."""
-    noise = hyper.noise(masks.sum(axis=1))
-    matrix, _ = _assemble(_parts(masks, hyper), hyper, noise)
+    matrix = noiseless_covariance(masks, hyper)
+    matrix[np.diag_indices_from(matrix)] += hyper.noise(masks.sum(axis=1))
+    return matrix
+
+
+def noiseless_covariance(masks, hyper):
+    """As `covariance`, without the white noise."""
+    members = _Members.of(masks, hyper)
+    matrix = _products(members, hyper)
+    matrix += _sizes_and_main(members, hyper)
     return matrix
 
 
@@ -218,55 +232,67 @@ def negative_log_posterior(vector, masks, z, prior):
         Its derivatives.
     """
     hyper = Hyper.from_vector(vector)
-    n = hyper.n
-    parts = _parts(masks, hyper)
-    noise = hyper.noise(masks.sum(axis=1))
-    matrix, effects = _assemble(parts, hyper, noise + JITTER)
-    try:
-        factor = cho_factor(matrix, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return _IMPOSSIBLE, np.zeros(len(vector))
+    members = _Members.of(masks, hyper)
+    noise = hyper.noise(members.sizes)
+    products = _products(members, hyper)
+    matrix = _sizes_and_main(members, hyper)
+    matrix += products
+    matrix[np.diag_indices_from(matrix)] += noise + JITTER
 
+    # LAPACK works in place, in the lower triangle of columns that are contiguous.
+    factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        return _IMPOSSIBLE, np.zeros(len(vector))
+    alpha, _ = dpotrs(factor, z, lower=1)
+    half_log_determinant = np.log(np.diag(factor)).sum()
     deviations = (vector - prior.mean) / prior.sd
-    alpha = cho_solve(factor, z, check_finite=False)
-    half_log_determinant = np.log(np.diag(factor[0])).sum()
     value = 0.5 * z @ alpha + half_log_determinant + 0.5 * deviations @ deviations
 
-    # The derivatives by the entries of the matrix, then by what those consist of.
-    inverse = cho_solve(factor, np.eye(len(z)), check_finite=False)
-    by_matrix = 0.5 * (inverse - np.outer(alpha, alpha))
-    by_sizes = by_matrix * parts.of_gaps
-    by_effects = by_matrix * parts.scales
-    by_log_main = hyper.main_variance * by_effects
-    by_log_products = hyper.product_variance * by_effects * parts.products
-    by_distance = -hyper.product_rate * by_log_products
-    by_log_noise = np.diag(by_matrix) * noise
+    # The derivatives by the entries of the matrix: half of its inverse less alpha
+    # alpha'. They are symmetric, and only their lower triangle is there.
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    by_matrix = dsyr(-1.0, alpha, lower=1, a=inverse, overwrite_a=1)
+    by_matrix *= 0.5
+    by_noise = np.diag(by_matrix) * noise
 
-    # Inputs are scaled by f_s in both sums; a distance is norm + norm - 2 inner.
-    log_sums = parts.log_sizes[:, None] + parts.log_sizes
-    distance_sums = by_distance.sum(axis=1)
-    by_input_exponent = -(by_log_main * parts.main * log_sums).sum()
-    by_input_exponent -= 4 * (distance_sums * parts.log_sizes * parts.norms).sum()
-    by_input_exponent += 2 * (by_distance * log_sums * parts.inner).sum()
+    # What they add up to with each size, and with the main effects of each player.
+    columns = np.hstack([members.is_size, members.effects])
+    sums = dsymm(1.0, by_matrix, columns, lower=1)
+    n = hyper.n
+    by_pair_of_sizes = members.is_size.T @ sums[:, :n]
+    by_main = _weights_of_effects(hyper) * members.effects * sums[:, n:]
 
-    inputs = parts.inputs
-    from_main = ((by_log_main @ parts.centered) * parts.centered).sum(axis=0) / (n / 4)
-    from_norms = (inputs**2).T @ distance_sums
-    from_inner = ((by_distance @ inputs) * inputs).sum(axis=0)
-    from_products = 2 * (from_norms - from_inner) / (n / 2)
+    # The same of interactions: of each coalition, and by the inputs of each player.
+    by_matrix *= products.T
+    inputs = members.inputs
+    columns = np.column_stack([np.ones(len(z)), inputs])
+    sums = dsymm(1.0, by_matrix, columns, lower=1)
+    by_products = sums[:, 0]
+    by_moves = inputs * (by_products[:, None] * inputs - sums[:, 1:]) * _rates(hyper)
+
+    # Scales are powers of sizes, as inputs are: derivatives by exponents are sums of
+    # the others times log sizes.
+    log_sizes = members.log_sizes
+    all_sizes = np.arange(1, n + 1)
+    gaps = hyper.log_sizes(all_sizes)[:, None] - hyper.log_sizes(all_sizes)
+    without_level = hyper.of_sizes(all_sizes, all_sizes) - _LEVEL_VARIANCE
+    by_sizes = by_pair_of_sizes * without_level
+    by_main_of_coalition = by_main.sum(axis=1)
+    by_effects = by_main_of_coalition + by_products
+    by_inputs = 2 * by_moves.sum(axis=1) - by_main_of_coalition
+    of_players = by_main.sum(axis=0) - 2 * by_moves.sum(axis=0)
 
     shared = {
         "size_variance": by_sizes.sum(),
-        "size_length": (by_sizes * (parts.gaps / hyper.size_length) ** 2).sum(),
-        "scale_exponent": -(by_effects * effects * log_sums).sum(),
-        "input_exponent": by_input_exponent,
-        "main_variance": (by_log_main * parts.main).sum(),
-        "product_variance": by_log_products.sum(),
-        "product_rate": (from_products * hyper.relevance).sum(),
-        "noise_variance": by_log_noise.sum(),
-        "noise_exponent": -2 * (by_log_noise * parts.log_sizes).sum(),
+        "size_length": (by_sizes * (gaps / hyper.size_length) ** 2).sum(),
+        "scale_exponent": -2 * log_sizes @ by_effects,
+        "input_exponent": 2 * log_sizes @ by_inputs,
+        "main_variance": by_main.sum(),
+        "product_variance": by_products.sum(),
+        "product_rate": -2 * by_moves.sum(),
+        "noise_variance": by_noise.sum(),
+        "noise_exponent": -2 * log_sizes @ by_noise,
     }
     by_shared = [shared[name] for name in _PRIOR]
-    by_relevance = hyper.relevance * (from_main + from_products)
-    gradient = np.concatenate([by_shared, by_relevance])
+    gradient = np.concatenate([by_shared, of_players])
     return value, gradient + deviations / prior.sd
