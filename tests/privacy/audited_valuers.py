@@ -23,7 +23,7 @@ DELTA = 1e-5
 
 def charged(fit, **parameters):
     """The event that a fit charges to its ledger."""
-    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
+    ledger = Ledger(None, "audit", epsilon=100.0, delta=DELTA)
     fit(ledger=ledger, **parameters)
     return ledger.charges[0].event
 
@@ -128,16 +128,24 @@ def search_tknn(claim):
     )
 
 
-# Fresh samples of rows for all balls. The canary is in all balls, and alone in them.
-SAMPLED_EPSILON = 4.0
+# A fresh sample of the rows for every ball. Copies of a canary, far from each other,
+# are alone in balls of their own: each is a run. The epsilon of a fit is that of a row
+# in all balls of all runs; that of a row in the balls of one run is about 5.
+SAMPLED_EPSILON = 45.0
 SAMPLING_RATE = 0.2
-N_SAMPLED_BALLS = 20
-FAR_ROWS = [(50.0, 0), (50.0, 1)]
-SAMPLED_CANARY = (0.3, 0)
+N_BALLS_OF_RUN = 20
+N_SAMPLED_COPIES = 50
+N_SAMPLED_FITS = 60
+SAMPLED_CENTERS = 100.0 * np.arange(N_SAMPLED_COPIES)
+FAR_ROWS = [(-50.0, 0), (-50.0, 1)]
+SAMPLED_CANARIES = [(center + 0.3, 0) for center in SAMPLED_CENTERS]
 
 
-def sampled_fit(rows, epsilon=SAMPLED_EPSILON, **parameters):
+def sampled_counts(rows, epsilon=SAMPLED_EPSILON, **parameters):
+    """Noisy counts of rows of label 0, (runs, balls), that a fit publishes."""
     x, y = np.array(rows).T
+    x_val = np.repeat(SAMPLED_CENTERS, N_BALLS_OF_RUN)
+    y_val = np.arange(len(x_val)) % 2
     valuer = TKNNShapleyValuer(
         0.5,
         metric="euclidean",
@@ -148,34 +156,54 @@ def sampled_fit(rows, epsilon=SAMPLED_EPSILON, **parameters):
         max_contributions=None,
         **parameters,
     )
-    return valuer.fit(
-        x[:, None],
-        y.astype(int),
-        X_val=np.zeros((N_SAMPLED_BALLS, 1)),
-        y_val=np.arange(N_SAMPLED_BALLS) % 2,
-    )
-
-
-def sampled_claim():
-    return charged(lambda **ledger: sampled_fit(FAR_ROWS, **ledger))
+    valuer.fit(x[:, None], y.astype(int), X_val=x_val[:, None], y_val=y_val)
+    own_label, other_label = valuer.counts_
+    counts = np.where(y_val == 0, own_label, other_label)
+    return counts.reshape(N_SAMPLED_COPIES, N_BALLS_OF_RUN)
 
 
 @lru_cache
-def sampled_scores(n, epsilon=SAMPLED_EPSILON):
-    """Log-likelihood ratios of n fits with the canary, and of n without it.
+def sampled_charge():
+    return charged(partial(sampled_counts, FAR_ROWS))
 
-    It adds one to the first count of a ball of its label, and to the second of others.
+
+def sampled_claim():
+    """What a fit states of a row that is in the balls of one run."""
+    return replace(sampled_charge(), count=N_BALLS_OF_RUN)
+
+
+@lru_cache
+def sampled_runs(short=1.0):
+    """Counts (runs, balls) with the canaries, and without them.
+
+    Their noise is ``short`` times that of the charge.
     """
-    is_own = np.arange(N_SAMPLED_BALLS) % 2 == 0
+    epsilon = SAMPLED_EPSILON
+    if short != 1.0:
+        charge = sampled_charge()
+        noise = replace(charge.event.event, scale=short * charge.event.event.scale)
+        sampled = replace(charge.event, event=noise)
+        epsilon = get_epsilon(replace(charge, event=sampled), DELTA)
+    return [
+        np.concatenate([sampled_counts(rows, epsilon) for _ in range(N_SAMPLED_FITS)])
+        for rows in (FAR_ROWS + SAMPLED_CANARIES, FAR_ROWS)
+    ]
+
+
+def sampled_scores(short=1.0):
+    """Log-likelihood ratios of the runs with the canary, and of those without it."""
+    scale = short * sampled_charge().event.event.scale
     scores = []
-    for rows in ([*FAR_ROWS, SAMPLED_CANARY], FAR_ROWS):
-        counts = np.array([sampled_fit(rows, epsilon).counts_ for _ in range(n)])
-        counts = np.where(is_own, counts[:, 0], counts[:, 1])
-        scale = sampled_claim().event.event.scale
+    for counts in sampled_runs(short):
         ratio = np.exp((counts - 0.5) / scale**2)
         mixture = 1 - SAMPLING_RATE + SAMPLING_RATE * ratio
         scores.append(np.log(mixture).sum(axis=1))
     return scores
+
+
+def sampled_noise(short=1.0):
+    """Noise of all counts without the canaries: their balls are empty."""
+    return sampled_runs(short)[1]
 
 
 # Gradients of a linear regression -----------------------------------------------------

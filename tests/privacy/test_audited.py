@@ -45,14 +45,11 @@ N_RUNS = 20_000
 # At half the noise the audit of a radius of its own does not always see it.
 THIRD_OF_THE_NOISE = epsilon_from_mu(3 * mu_from_epsilon(EPSILON, DELTA), DELTA)
 
-LARGE_EPSILON = 30.0  # at which noise on sampled counts is a third of that at 4
-
 # Noise that is half of what it should be: 600 runs on either side show it in the game,
 # by a lower bound on delta that is at least 0.07 too large (20 seeds); 100 draws show
 # it in the variance.
 N_FITS = 600
 N_FEW_FITS = 100
-N_SAMPLED_FITS = 400
 
 
 @dataclass(frozen=True)
@@ -348,12 +345,12 @@ def tknn(*setting):
     )
 
 
-def sampled_tknn(epsilon=valuers.SAMPLED_EPSILON):
-    """Counts of fresh samples, with noise for some epsilon."""
+def sampled_tknn(short=1.0):
+    """Counts of fresh samples."""
     return Audited(
         valuers.sampled_claim,
-        lambda claim, n: valuers.sampled_scores(n, epsilon),
-        n=N_SAMPLED_FITS,
+        lambda claim, n: valuers.sampled_scores(short),
+        lambda claim, n: valuers.sampled_noise(short),
     )
 
 
@@ -487,8 +484,8 @@ BROKEN = {
     "TKNNShapleyValuer with noise that forgets M": Broken(
         tknn("add_remove", "M"), NOISE
     ),
-    "TKNNShapleyValuer, fresh samples with a third of the noise": Broken(
-        sampled_tknn(LARGE_EPSILON), {"game"}
+    "TKNNShapleyValuer, fresh samples with half the noise": Broken(
+        sampled_tknn(short=0.5), NOISE
     ),
     # Noise of one round, for all rounds, is short by the same factor.
     f"{GRADIENTS} with noise for C in place of 2 C, gradients": Broken(
