@@ -3,6 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -53,6 +54,11 @@ class BoundReleases:
     ordered: list
     model: object
 
+    @property
+    def has_noise(self):
+        """Whether noise has been added to a release."""
+        return any(release.noise_scale for release in self.ordered)
+
 
 @dataclass(frozen=True)
 class PartyGame:
@@ -67,6 +73,37 @@ class PartyGame:
     order: np.ndarray
     utility: object
     particles: Particles
+
+
+class CoalitionValues(NamedTuple):
+    """Values of the m coalitions of a design.
+
+    Parameters
+    ----------
+    game : PartyGame
+        The game, with the particles.
+    values : ndarray of shape (m,)
+        The values.
+    replicates : ndarray of shape (m, n_replicates)
+        The same within the replicates of the particles.
+    ess : ndarray of shape (m,)
+        Effective sample sizes.
+    points : ndarray of shape (m, n_validation) or None
+        Values at the validation points, if the utility is a mean over them.
+    draws : ndarray of shape (n_draws, m) or None
+        Values if the releases had no noise, drawn many times; None if they have none,
+        or the model cannot value exact statistics.
+    warning : str or None
+        What to warn of.
+    """
+
+    game: PartyGame
+    values: np.ndarray
+    replicates: np.ndarray
+    ess: np.ndarray
+    points: np.ndarray | None
+    draws: np.ndarray | None
+    warning: str | None
 
 
 class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
@@ -126,114 +163,76 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**32, size=4, dtype=np.uint32)
         rng = np.random.default_rng(seeds)
-        is_enumerated = n_parties <= EXACT_PARTIES
         design = self._design(n_parties, rng)
 
-        # One matrix has the log-likelihood of every party at every particle. Its
-        # columns, added up for coalitions, give their utilities. An interrupted fit
-        # leaves the former one: values need all coalitions. Steps differ, so that no
-        # time is forecast from the first of them: `estimate_cost` does it.
+        # Steps differ, so that no time is forecast from the first of them:
+        # `estimate_cost` does it.
         run = Run(self)
-        points = None
-        is_complete = False
+        coalitions = None
+        draws_rng = np.random.default_rng(np.append(seeds, 1))
         with run.steps(N_STEPS, "steps made", n_unequal=N_STEPS) as done:
             progress = FitProgress(done, self.max_time)
-            particles, surprises, warning = self._make_particles(
-                bound, design, rng, progress
+            coalitions = self._evaluate(
+                bound, utility, design, (rng, draws_rng), progress
             )
-            values, replicates, ess = surprises
-            if not isinstance(utility, Surprise):
-                values, replicates, points = evaluate(
-                    utility, particles, design.masks, progress.evaluated
-                )
-            progress.evaluated(1.0)
 
-            # Noise has an error of its own, for which what is behind it is drawn.
-            game = PartyGame(
-                bound.model, bound.ordered, bound.order, utility, particles
-            )
-            has_noise = any(release.noise_scale for release in bound.ordered)
-            coalition_draws = None
-            if has_noise:
-                draws_rng = np.random.default_rng(np.append(seeds, 1))
-                coalition_draws = self._draw_values(
-                    bound, game, design, draws_rng, progress
-                )
-            progress.drawn(1.0)
-            is_complete = True
+        # An interrupted fit leaves the former one: values need all coalitions.
         if run.interrupted:
             raise KeyboardInterrupt
-        if not is_complete:
+        if coalitions is None:
             raise RuntimeError(
                 "The fit was stopped by a callback before all coalitions were valued: "
                 "max_time ends the sampling alone."
             )
+        attributes, exact_draws = _fitted_attributes(
+            bound, design, coalitions, semivalue
+        )
+        set_fitted_state(
+            self, **attributes, _game=coalitions.game, _exact_draws=exact_draws
+        )
+        run.close()
+
+        # The warning is last, since a filter may turn it into an error.
+        if coalitions.warning is not None:
+            warn(coalitions.warning, ConvergenceWarning)
+
+    def _evaluate(self, bound, utility, design, generators, progress):
+        """The `CoalitionValues` of a design.
+
+        One matrix has the log-likelihood of every party at every particle. Its columns,
+        added up for coalitions, give their utilities. ``generators`` are those of the
+        particles, and of the draws of exact statistics.
+        """
+        rng, draws_rng = generators
+        particles, surprises, warning = self._make_particles(
+            bound, design, rng, progress
+        )
+        values, replicates, ess = surprises
+        points = None
+        if not isinstance(utility, Surprise):
+            values, replicates, points = evaluate(
+                utility, particles, design.masks, progress.evaluated
+            )
+        progress.evaluated(1.0)
         is_empty = ~design.masks.any(axis=1)
         values[is_empty] = 0.0
         replicates[is_empty] = 0.0
 
-        # Utilities of coalitions give semivalues, also within replicates, for standard
-        # errors.
-        def semivalues_of(columns):
-            return np.array([design.semivalues(c, semivalue)[0] for c in columns.T])
-
-        semivalues, design_errors = design.semivalues(values, semivalue)
-        errors = np.hypot(design_errors, _standard_error(semivalues_of(replicates).T))
-
-        coalition_errors = _standard_error(replicates)
-
-        # `to_user` takes arrays from the canonical order of parties to the user's.
-        to_user = np.argsort(bound.order)
-        attributes = {
-            "releases_": bound.by_party,
-            "parties_": list(bound.by_party),
-            "model_": bound.model,
-            "values_": semivalues[to_user],
-            "computation_error_": errors[to_user],
-            "standalone_values_": values[design.singles][to_user],
-            "grand_value_": float(values[design.grand]),
-            "ess_": ess,
-            "n_evaluations_": len(design.masks),
-        }
-        if is_enumerated:
-            # Row k of the masks, read as the user's coalition k, has the canonical
-            # number `numbers[k]`.
-            numbers = design.masks[:, bound.order] @ (1 << np.arange(n_parties))
-            attributes["ess_"] = ess[numbers]
-            attributes["coalition_values_"] = values[numbers]
-            attributes["coalition_computation_error_"] = coalition_errors[numbers]
-        if points is not None:
-            by_point = semivalues_of(points)
-            validation_errors = np.full(n_parties, np.nan)  # of a single point
-            if len(by_point) > 1:
-                validation_errors = _standard_error(by_point.T)
-            attributes["validation_error_"] = validation_errors[to_user]
-
-        exact_draws = None
-        release_error = None
-        if not has_noise:
-            release_error = np.zeros(n_parties)
-            coalition_release_error = np.zeros(len(design.masks))
-        if coalition_draws is not None:
-            semivalue_draws = semivalues_of(coalition_draws.T)
-            release_error = covering_error(semivalues, semivalue_draws)
-            coalition_release_error = covering_error(values, coalition_draws)
-            exact_draws = ExactDraws(
-                semivalue_draws[:, to_user], coalition_draws[:, design.grand]
-            )
-        if release_error is not None:
-            attributes["release_error_"] = release_error[to_user]
-            attributes["values_error_"] = np.hypot(errors, release_error)[to_user]
-            coalition_errors = np.hypot(coalition_errors, coalition_release_error)
-            attributes["grand_value_error_"] = float(coalition_errors[design.grand])
-            if is_enumerated:
-                attributes["coalition_values_error_"] = coalition_errors[numbers]
-        set_fitted_state(self, **attributes, _game=game, _exact_draws=exact_draws)
-        run.close()
-
-        # The warning is last, since a filter may turn it into an error.
-        if warning is not None:
-            warn(warning, ConvergenceWarning)
+        # Noise has an error of its own, for which what is behind it is drawn.
+        game = PartyGame(bound.model, bound.ordered, bound.order, utility, particles)
+        draws = None
+        if bound.has_noise:
+            draws = self._draw_values(bound, game, design, draws_rng, progress)
+        progress.drawn(1.0)
+        return CoalitionValues(
+            game=game,
+            values=values,
+            replicates=replicates,
+            ess=ess,
+            points=points,
+            draws=draws,
+            warning=warning,
+        )
 
     def _draw_values(self, bound, game, design, rng, progress):
         """Values of the coalitions if the releases had no noise, drawn many times.
@@ -388,6 +387,70 @@ class PartyScorer(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _fitted_attributes(bound, design, coalitions, semivalue):
+    """The fitted attributes of a scorer, a dict, and the `ExactDraws` or None.
+
+    They are computed in the canonical order of parties, which is that of the design.
+    """
+    to_user = np.argsort(bound.order)
+    semivalues, design_errors = design.semivalues(coalitions.values, semivalue)
+    by_replicate = _semivalues_of(coalitions.replicates, design, semivalue)
+    errors = np.hypot(design_errors, _standard_error(by_replicate.T))
+    coalition_errors = _standard_error(coalitions.replicates)
+    attributes = {
+        "releases_": bound.by_party,
+        "parties_": list(bound.by_party),
+        "model_": bound.model,
+        "values_": semivalues[to_user],
+        "computation_error_": errors[to_user],
+        "standalone_values_": coalitions.values[design.singles][to_user],
+        "grand_value_": float(coalitions.values[design.grand]),
+        "ess_": coalitions.ess,
+        "n_evaluations_": len(design.masks),
+    }
+
+    # Row k of the masks, read as the user's coalition k, has the canonical number
+    # `numbers[k]`.
+    n_parties = len(bound.ordered)
+    is_enumerated = n_parties <= EXACT_PARTIES
+    if is_enumerated:
+        numbers = design.masks[:, bound.order] @ (1 << np.arange(n_parties))
+        attributes["ess_"] = coalitions.ess[numbers]
+        attributes["coalition_values_"] = coalitions.values[numbers]
+        attributes["coalition_computation_error_"] = coalition_errors[numbers]
+
+    if coalitions.points is not None:
+        by_point = _semivalues_of(coalitions.points, design, semivalue)
+        validation_errors = np.full(n_parties, np.nan)  # of a single point
+        if len(by_point) > 1:
+            validation_errors = _standard_error(by_point.T)
+        attributes["validation_error_"] = validation_errors[to_user]
+
+    # Errors that the noise causes are unknown if exact statistics cannot be valued.
+    if bound.has_noise and coalitions.draws is None:
+        return attributes, None
+    exact_draws = None
+    release_error = np.zeros(n_parties)
+    if coalitions.draws is not None:
+        draws = _semivalues_of(coalitions.draws.T, design, semivalue)
+        exact_draws = ExactDraws(draws[:, to_user], coalitions.draws[:, design.grand])
+        release_error = covering_error(semivalues, draws)
+        coalition_errors = np.hypot(
+            coalition_errors, covering_error(coalitions.values, coalitions.draws)
+        )
+    attributes["release_error_"] = release_error[to_user]
+    attributes["values_error_"] = np.hypot(errors, release_error)[to_user]
+    attributes["grand_value_error_"] = float(coalition_errors[design.grand])
+    if is_enumerated:
+        attributes["coalition_values_error_"] = coalition_errors[numbers]
+    return attributes, exact_draws
+
+
+def _semivalues_of(columns, design, semivalue):
+    """Semivalues (k, n_parties) of k columns (m, k) of utilities of the coalitions."""
+    return np.array([design.semivalues(column, semivalue)[0] for column in columns.T])
 
 
 def _standard_error(replicates):

@@ -5,6 +5,7 @@ Learning" (NeurIPS 2023), Sections 4 and 5.
 """
 
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,6 +24,33 @@ from ._controls import NoiseControl, ScaledControl, TemperingControl
 from ._release_errors import covering_error
 from ._scorer import PartyScorer
 from .posterior import make_posterior
+
+# The attribute that has the numbers by which posteriors are made.
+_SETTINGS = {"temper": "temper_", "scaled": "scale_", "noise": "tau_"}
+
+
+class Reward(NamedTuple):
+    """The reward of one party.
+
+    Parameters
+    ----------
+    setting : float
+        Power, scale or noise that makes the posterior.
+    value : float
+        Value of the posterior.
+    divergence : float
+        Divergence of the posterior of all parties from it.
+    is_weak : bool
+        Whether it is based on few effective draws.
+    posterior : PosteriorRegressor, PosteriorClassifier or PosteriorDraws
+        What the party receives.
+    """
+
+    setting: float
+    value: float
+    divergence: float
+    is_weak: bool
+    posterior: object
 
 
 class RhoShapleyReward(CallbackSupportMixin, BaseEstimator):
@@ -162,50 +190,19 @@ class RhoShapleyReward(CallbackSupportMixin, BaseEstimator):
         rho = self._choose_rho(rho_max)
         targets = rho_targets(values, grand_value, rho)
 
-        game = scorer._game
-        particles = game.particles
+        # An interrupted fit leaves the former one: each party needs its reward.
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31)
         )
-        if self.control == "temper":
-            setting_name = "temper_"
-            control = TemperingControl(game, grand_value)
-        elif self.control == "scaled":
-            setting_name = "scale_"
-            control = ScaledControl(game, grand_value)
-        else:
-            setting_name = "tau_"
-            control = NoiseControl(game, grand_value, rng)
-        value_of = game.utility.bind(particles)
-        grand_row = particles.loglik.sum(axis=1)
-        min_ess = scorer.min_ess
-        if particles.n_replicates == 1:
-            min_ess = 0  # a grid has no draws
-
-        settings = []
-        attained = []
-        divergences = []
-        rewards = {}
-        weak_parties = []
-        # An interrupted fit leaves the former one: each party needs its reward.
+        game = scorer._game
+        control = self._make_control(game, grand_value, rng)
+        value_of = game.utility.bind(game.particles)
+        rewards = []
         run = Run(self)
         with one_blas_thread(), run.steps(len(targets), "rewards made") as done:
-            for party, target in zip(scorer.parties_, targets):
-                setting, posterior = control.control(target)
-                value = grand_value
-                divergence = 0.0
-                if target < grand_value:
-                    row = posterior.row
-                    value = value_of(row[None]).values[0] if target > 0 else 0.0
-                    divergence = particles.divergence_between(grand_row, row)
-                    weights = particles.weights(row)
-                    if target > 0 and 1 / (weights @ weights) < min_ess:
-                        weak_parties.append(party)
-                draws = particles.draw(game.model, posterior, self.n_draws, rng)
-                rewards[party] = make_posterior(game.model, draws)
-                settings.append(setting)
-                attained.append(value)
-                divergences.append(divergence)
+            for target in targets:
+                reward = self._make_reward(scorer, control, value_of, target, rng)
+                rewards.append(reward)
                 done()
         if run.interrupted:
             raise KeyboardInterrupt
@@ -214,15 +211,19 @@ class RhoShapleyReward(CallbackSupportMixin, BaseEstimator):
                 "The fit was stopped by a callback before all rewards were made."
             )
 
-        attributes = {setting_name: np.array(settings)}
+        attributes = {
+            _SETTINGS[self.control]: np.array([reward.setting for reward in rewards])
+        }
         if scorer._exact_draws is not None:
             target_draws = _targets_of(scorer._exact_draws, rho)
             attributes["target_rewards_error_"] = covering_error(targets, target_draws)
         elif hasattr(scorer, "release_error_"):
             attributes["target_rewards_error_"] = np.zeros(len(targets))
+        parties = list(scorer.parties_)
+        divergences = np.array([reward.divergence for reward in rewards])
         set_fitted_state(
             self,
-            parties_=list(scorer.parties_),
+            parties_=parties,
             values_=values,
             standalone_values_=alone,
             grand_value_=grand_value,
@@ -230,14 +231,57 @@ class RhoShapleyReward(CallbackSupportMixin, BaseEstimator):
             rho_max_=rho_max,
             target_rewards_=targets,
             individually_rational_=targets >= alone - 1e-9,
-            attained_rewards_=np.array(attained),
-            similarity_=0.0 - np.array(divergences),
-            rewards_=rewards,
+            attained_rewards_=np.array([reward.value for reward in rewards]),
+            similarity_=0.0 - divergences,
+            rewards_={
+                party: reward.posterior for party, reward in zip(parties, rewards)
+            },
             **attributes,
         )
         run.close()
+        weak_parties = [
+            party for party, reward in zip(parties, rewards) if reward.is_weak
+        ]
         self._warn(weak_parties)
         return self
+
+    def _make_control(self, game, grand_value, rng):
+        """What makes posteriors of smaller value."""
+        if self.control == "temper":
+            return TemperingControl(game, grand_value)
+        if self.control == "scaled":
+            return ScaledControl(game, grand_value)
+        return NoiseControl(game, grand_value, rng)
+
+    def _make_reward(self, scorer, control, value_of, target, rng):
+        """The `Reward` of a target value; ``value_of`` gives values of posteriors."""
+        game = scorer._game
+        particles = game.particles
+        setting, posterior = control.control(target)
+
+        # Posteriors of a smaller value than that of all parties together.
+        value = scorer.grand_value_
+        divergence = 0.0
+        is_weak = False
+        if target < value:
+            row = posterior.row
+            value = 0.0
+            grand_row = particles.loglik.sum(axis=1)
+            divergence = particles.divergence_between(grand_row, row)
+            if target > 0:
+                value = value_of(row[None]).values[0]
+                weights = particles.weights(row)
+                has_draws = particles.n_replicates > 1  # a grid has none
+                is_weak = has_draws and 1 / (weights @ weights) < scorer.min_ess
+
+        draws = particles.draw(game.model, posterior, self.n_draws, rng)
+        return Reward(
+            setting=setting,
+            value=value,
+            divergence=divergence,
+            is_weak=bool(is_weak),
+            posterior=make_posterior(game.model, draws),
+        )
 
     def _check_scorer(self, scorer):
         """Refuse anything that is not a scorer fitted to Shapley values above 0."""
