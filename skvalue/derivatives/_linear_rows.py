@@ -46,8 +46,11 @@ class LinearRowModel(RowModel):
 
     def __init__(self, n_features, n_classes=0):
         self.n_classes = n_classes
-        self._loss = SOFTMAX if n_classes else SQUARED
-        n_outputs = n_classes or 1
+        self._loss = SQUARED
+        n_outputs = 1
+        if n_classes:
+            self._loss = SOFTMAX
+            n_outputs = n_classes
         self._shape = (n_features + 1, n_outputs)
         self.n_parameters = (n_features + 1) * n_outputs
 
@@ -58,7 +61,9 @@ class LinearRowModel(RowModel):
     def rows(self, X, y):
         """Rows with a constant column."""
         X = np.column_stack([np.asarray(X, dtype=np.float64), np.ones(len(X))])
-        y = np.asarray(y) if self.n_classes else np.reshape(y, (len(X), 1))
+        y = np.asarray(y)
+        if not self.n_classes:
+            y = y.reshape(len(X), 1)  # as the outputs
         with np.errstate(over="ignore"):
             return LinearRows(X, np.linalg.norm(X, axis=1), y)
 
@@ -84,13 +89,7 @@ class LinearRowModel(RowModel):
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = self._slopes(theta, rows, by_row=is_secret)
             if max_norm is not None:
-                norms = rows.norms * np.linalg.norm(slopes, axis=1)
-                scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
-                # Rows that are not finite are zero: an error would reveal the others.
-                is_finite = np.isfinite(norms)[:, None]
-                slopes = np.where(is_finite, scaled, 0.0)
-                if not is_finite.all():
-                    X = np.where(is_finite, X, 0.0)
+                X, slopes = _clipped(rows, slopes, max_norm)
         return (X.T @ slopes).ravel(), self._products(X, slopes, directions)
 
     def _products(self, X, slopes, directions):
@@ -122,14 +121,17 @@ class LinearRowModel(RowModel):
 
     def steps_in_memory(self, n_rows):
         """Number of steps whose derivatives fit into half of `working_memory`."""
-        p, k = self._shape
-        n_bytes = 8 * (3 * p * k + n_rows * (p + 4 * k))
+        n_columns, n_outputs = self._shape
+        n_numbers = 3 * n_columns * n_outputs + n_rows * (n_columns + 4 * n_outputs)
+        n_bytes = 8 * n_numbers
         return int(get_config()["working_memory"] * 2**19) // n_bytes
 
     def probabilities(self, theta, X):
         """Probabilities of the classes, or predicted targets."""
         z = np.column_stack([X, np.ones(len(X))]) @ theta.reshape(self._shape)
-        return softmax(z, axis=1) if self.n_classes else z[:, 0]
+        if self.n_classes:
+            return softmax(z, axis=1)
+        return z[:, 0]
 
     # Runs of steps, all in memory of the CPU ------------------------------------------
 
@@ -156,7 +158,10 @@ class LinearRowModel(RowModel):
     def batches(self, rows, batches, is_secret=False):
         """Yield the rows of each batch."""
         for batch in batches:
-            yield rows if batch is None else rows[batch]
+            if batch is None:
+                yield rows
+            else:
+                yield rows[batch]
 
     def clipped(self, gradients, max_norm):
         """By `clip_rows`."""
@@ -179,16 +184,22 @@ class LinearRowModel(RowModel):
             z = np.vecdot(rows.X[:, None], np.ascontiguousarray(coefs.T))
         else:
             z = rows.X @ coefs
-        if self.n_classes:
-            has_class = np.flatnonzero(rows.y < self.n_classes)
-            slopes = softmax(z, axis=1)
-            slopes[has_class, rows.y[has_class]] -= 1.0
-            slopes[rows.y >= self.n_classes] = 0.0
-        else:
-            slopes = 2.0 * (z - rows.y)
+
+        slopes = self._slopes_at(z, rows.y)
         if step is not None:
             change = rows.X @ step.reshape(self._shape)
             slopes = slopes + 0.5 * self._slope_changes(z, change)
+        return slopes
+
+    def _slopes_at(self, z, y):
+        """Derivatives of the losses by outputs z (n, n_outputs)."""
+        if not self.n_classes:
+            return 2.0 * (z - y)
+        is_class = y < self.n_classes
+        has_class = np.flatnonzero(is_class)
+        slopes = softmax(z, axis=1)
+        slopes[has_class, y[has_class]] -= 1.0
+        slopes[~is_class] = 0.0
         return slopes
 
     def _slope_changes(self, z, change):
@@ -197,3 +208,17 @@ class LinearRowModel(RowModel):
             return 2.0 * change
         q = softmax(z, axis=1)
         return q * (change - (q * change).sum(axis=1, keepdims=True))
+
+
+def _clipped(rows, slopes, max_norm):
+    """X, and derivatives by the outputs, of rows with gradients of at most a norm.
+
+    Rows whose gradients are not finite are zero: an error would reveal the others.
+    """
+    norms = rows.norms * np.linalg.norm(slopes, axis=1)
+    is_finite = np.isfinite(norms)[:, None]
+    scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
+    slopes = np.where(is_finite, scaled, 0.0)
+    if is_finite.all():
+        return rows.X, slopes
+    return np.where(is_finite, rows.X, 0.0), slopes

@@ -39,12 +39,17 @@ class Stopping:
         n_games = len(designs)
         if self.max_evaluations >= n_games * n_needed:
             return
+
         n_players = max(design.n for design in designs)
-        games = f", {n_needed} in each of {n_games} splits" if n_games > 1 else ""
+        games = ""
+        if n_games > 1:
+            games = f", {n_needed} in each of {n_games} splits"
         reason = "only complete replicates are evaluated"
         if sampler == "process":
             reason = "its process has a hyperparameter for each player"
-        choice = f"'auto', here {sampler!r}," if is_auto else repr(sampler)
+        choice = repr(sampler)
+        if is_auto:
+            choice = f"'auto', here {sampler!r},"
         raise ValueError(
             f"max_evaluations must be at least {n_games * n_needed} for "
             f"sampler={choice} and {n_players} players{games}, since {reason}. Got "
@@ -60,8 +65,11 @@ class Stopping:
         n_players = max(design.n for design in designs)
         if limit is None or limit <= most or 2**n_players <= most:
             return
+
         n_games = len(designs)
-        splits = f" in each of {n_games} splits" if n_games > 1 else ""
+        splits = ""
+        if n_games > 1:
+            splits = f" in each of {n_games} splits"
         raise ValueError(
             f"max_evaluations must be at most {most:,}{splits} for sampler='process', "
             "whose time and memory grow faster than the number of coalitions. Got "

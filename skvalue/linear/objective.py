@@ -3,7 +3,7 @@
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -317,6 +317,35 @@ def linear_model(estimator, X, y, sample_weight=None):
     if sample_weight is not None:
         weights = np.asarray(sample_weight, np.float64)
     last, X = _last_step(estimator, X)
+    _check_estimator(last)
+    if isinstance(last, KernelRidge):
+        return _kernel_model(estimator, last, X, y, weights)
+
+    classes = getattr(last, "classes_", None)
+    codes = y if classes is None else np.searchsorted(classes, y)
+    if getattr(last, "class_weight", None) is not None:
+        class_weights = compute_class_weight(last.class_weight, classes=classes, y=y)
+        weights = weights * class_weights[codes]
+
+    design = _design_of(last, X)
+    objective = _objective_of(last, design.theta)
+    model = LinearModel(
+        X=design.X,
+        y=y,
+        weights=weights * objective.loss_factor,
+        theta=design.theta,
+        loss=objective.loss,
+        penalty=objective.penalty,
+        row_penalty=objective.row_penalty,
+        classes=classes,
+        estimator=estimator,
+        center=design.center,
+    )
+    return replace(model, y=model.targets(codes))
+
+
+def _check_estimator(last):
+    """Raise ValueError for the last step of an estimator without known derivatives."""
     if type(last) not in _ESTIMATORS:
         names = ", ".join(kind.__name__ for kind in _ESTIMATORS)
         raise ValueError(
@@ -328,60 +357,70 @@ def linear_model(estimator, X, y, sample_weight=None):
             "estimator must have positive=False: bounds have no derivative. Got "
             f"{last!r}."
         )
-    if isinstance(last, KernelRidge):
-        return _kernel_model(estimator, last, X, y, weights)
 
-    classes = getattr(last, "classes_", None)
-    codes = y if classes is None else np.searchsorted(classes, y)
-    if getattr(last, "class_weight", None) is not None:
-        class_weights = compute_class_weight(last.class_weight, classes=classes, y=y)
-        weights = weights * class_weights[codes]
 
+class _Design(NamedTuple):
+    """Rows and coefficients with an intercept, as in `LinearModel`."""
+
+    X: Any
+    theta: np.ndarray
+    center: np.ndarray | None
+
+
+def _design_of(last, X):
+    """The `_Design` of an estimator and the rows that it was fitted on."""
     theta = np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)).T
-    n_features, n_decisions = theta.shape
-    center = None
-    if last.fit_intercept:
-        intercept = np.broadcast_to(last.intercept_, n_decisions)
-        shrinks_intercept = getattr(last, "solver", None) == "liblinear"
-        if not sparse.issparse(X) and not shrinks_intercept:
-            center = column_centers(X)
-            X = X - center
-            intercept = intercept + center @ theta
-        theta = np.vstack([theta, intercept])
-        X = _with_ones(X)
+    if not last.fit_intercept:
+        return _Design(X, theta, center=None)
 
-    # The loss and the penalties in the scale in which the loss has factor 1.
-    loss = SQUARED
-    penalty = np.zeros(len(theta))
-    row_penalty = np.zeros(len(theta))
+    # The intercept makes up for what is subtracted from the columns, unless it is
+    # shrunk, and sparse rows would not stay sparse.
+    intercept = np.broadcast_to(last.intercept_, theta.shape[1])
+    shrinks_intercept = getattr(last, "solver", None) == "liblinear"
+    center = None
+    if not sparse.issparse(X) and not shrinks_intercept:
+        center = column_centers(X)
+        X = X - center
+        intercept = intercept + center @ theta
+    return _Design(_with_ones(X), np.vstack([theta, intercept]), center)
+
+
+class _Objective(NamedTuple):
+    """The loss and penalties (p,), as in `LinearModel`, and a factor of the weights.
+
+    They are in the scale in which the loss has factor 1.
+    """
+
+    loss: Any
+    penalty: np.ndarray
+    row_penalty: np.ndarray
+    loss_factor: float = 1.0
+
+
+def _objective_of(last, theta):
+    """The `_Objective` of an estimator with coefficients theta (p, K)."""
+    n_coefs, n_decisions = theta.shape
+    n_features = n_coefs - int(bool(last.fit_intercept))
+    no_penalty = np.zeros(n_coefs)
     if isinstance(last, LogisticRegression):
         loss = LOGISTIC if n_decisions == 1 else SOFTMAX
-        penalty, loss_factor = _logistic_penalty(last, n_features, len(theta))
-        weights = weights * loss_factor
-    elif type(last) in _DEVIANCES:
-        loss = _DEVIANCES[type(last)]
-        row_penalty[:n_features] = 2 * last.alpha
-    elif not isinstance(last, LinearRegression):
-        if np.ndim(last.alpha) and np.ptp(last.alpha) > 0:
-            raise ValueError(
-                "alpha must be one number: penalties of several targets differ. Got "
-                f"{last.alpha}."
-            )
-        penalty[:n_features] = 2 * np.max(last.alpha)
+        penalty, loss_factor = _logistic_penalty(last, n_features, n_coefs)
+        return _Objective(loss, penalty, no_penalty, loss_factor)
+    if isinstance(last, LinearRegression):
+        return _Objective(SQUARED, no_penalty, no_penalty)
 
-    model = LinearModel(
-        X=X,
-        y=y,
-        weights=weights,
-        theta=theta,
-        loss=loss,
-        penalty=penalty,
-        row_penalty=row_penalty,
-        classes=classes,
-        estimator=estimator,
-        center=center,
-    )
-    return replace(model, y=model.targets(codes))
+    # A penalty of the coefficients, but not of the intercept.
+    is_penalized = np.arange(n_coefs) < n_features
+    if type(last) in _DEVIANCES:
+        row_penalty = np.where(is_penalized, 2.0 * last.alpha, 0.0)
+        return _Objective(_DEVIANCES[type(last)], no_penalty, row_penalty)
+    if np.ndim(last.alpha) and np.ptp(last.alpha) > 0:
+        raise ValueError(
+            "alpha must be one number: penalties of several targets differ. Got "
+            f"{last.alpha}."
+        )
+    penalty = np.where(is_penalized, 2.0 * np.max(last.alpha), 0.0)
+    return _Objective(SQUARED, penalty, no_penalty)
 
 
 def _logistic_penalty(last, n_features, n_coefs):
