@@ -7,10 +7,9 @@ from scipy import sparse
 
 from ..exceptions import ParameterError
 from .optional import import_optional
-from .sklearn import array_of_namespace, is_pandas_na
+from .sklearn import array_of_namespace
 
 _LARGEST_INDEX = np.iinfo(np.int32).max
-_LARGEST_FLOAT = int(np.finfo(np.float64).max)
 
 
 def known_rows(X, name="X"):
@@ -68,43 +67,6 @@ def as_numpy(values):
     if hasattr(values, "__array_namespace__") and not hasattr(values, "dask"):
         return array_of_namespace(values)
     return values
-
-
-def private_entries(X):
-    """Private rows or targets in which objects that are no numbers of float64 are.
-
-    pandas' NA is NaN, and whole numbers that no float holds are infinite: an error of
-    their conversion would tell of the row. Only objects are looked at, each by itself;
-    all else is returned as it is.
-
-    >>> private_entries(np.array([1, 10**400], dtype=object)).astype(float)
-    array([ 1., inf])
-    """
-    if isinstance(X, np.ndarray):
-        if X.dtype != object:
-            return X
-        entries = np.array([_private_entry(entry) for entry in X.ravel()], dtype=object)
-        return entries.reshape(X.shape)
-    if type(X).__module__.partition(".")[0] != "pandas":
-        return X
-    if np.ndim(X) == 1:
-        return X.map(_private_entry) if X.dtype == object else X
-    is_object = X.dtypes.to_numpy() == np.dtype(object)
-    objects = np.flatnonzero(is_object)
-    if len(objects):
-        X = X.copy()
-    for place in objects:
-        X.isetitem(place, X.iloc[:, place].map(_private_entry))
-    return X
-
-
-def _private_entry(entry):
-    """An object as it is, or as NaN or infinity."""
-    if is_pandas_na(entry):
-        return np.nan
-    if isinstance(entry, int) and abs(entry) > _LARGEST_FLOAT:
-        return np.copysign(np.inf, 1 if entry > 0 else -1)
-    return entry
 
 
 def pandas_rows(X):

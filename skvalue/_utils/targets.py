@@ -223,7 +223,14 @@ def refuse_other_kind(y, classes, name, of):
     None of them would be a class. What an array or a column holds is public; objects
     may be of either kind.
     """
-    kinds = {"n": "numbers", "U": "strings", "S": "bytes"}
+    kinds = {
+        "n": "numbers",
+        "U": "strings",
+        "S": "bytes",
+        "M": "dates",
+        "m": "durations",
+        "c": "complex numbers",
+    }
     kind = label_kind(y)
     expected = label_kind(classes)
     if kind != expected and kind in kinds and expected in kinds:

@@ -9,8 +9,8 @@ from .._utils.checks import (
     one_column,
     redact_errors,
 )
-from .._utils.containers import as_numpy, private_entries
 from .._utils.messages import Message
+from .._utils.private_entries import private_entries
 from .._utils.targets import (
     check_labels,
     check_target,
@@ -83,7 +83,7 @@ def private_target(y):
     An error would reveal them; their gradients count as zero.
     """
     with redact_errors("y"):
-        y = private_entries(as_numpy(y))
+        y = private_entries(y, "y")
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     return np.where(np.isfinite(y), y, np.nan)
 

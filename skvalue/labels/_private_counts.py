@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 from .._utils.checks import check_length, format_values, one_column, seed_of
 from .._utils.columns import column_encoder
-from .._utils.targets import check_task
+from .._utils.private_entries import objects_of, private_labels
+from .._utils.targets import check_task, codes_or_other
 from ..exceptions import ParameterError
 from ..privacy import (
     Release,
@@ -223,7 +224,9 @@ def count_improbable_labels(
     ((3,), '(1, 1e-05)-differential privacy')
     """
     event = calibrate_counts(epsilon, delta)
-    y = one_column(y, "y")
+    if isinstance(X, (list, tuple)):
+        X = objects_of(X)
+    y = one_column(private_labels(y), "y")
     y_val = one_column(y_val, "y_val")
     seed = seed_of(random_state)
     check_length(y, "y", len(X))
@@ -305,27 +308,45 @@ def _check_columns(X, X_val):
 def _scores_of_rows(model, X):
     """Probabilities (n, n_classes) of private rows, and a mask of rows that have some.
 
-    Rows with numbers that float32 does not hold are passed to the model one by one, and
-    so are all rows if it refuses them together. One that it refuses has none, whatever
-    the error: to raise it would reveal the row. There may be no row at all.
+    Rows with numbers that float32 does not hold, and rows that the model refuses among
+    others, are passed to it one by one. One that it then refuses has none, whatever the
+    error: to raise it would reveal the row. The other rows are passed together, with
+    another row in place of each such row, so that their probabilities have the bits
+    that they would have without it. There may be no row at all.
     """
-    rows = X if hasattr(X, "iloc") else np.asarray(X)
+    rows = X
+    if not hasattr(X, "iloc"):
+        rows = np.asarray(X)
 
     def take(places):
         return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
 
-    scores = np.zeros((len(rows), len(model.classes_)))
-    is_scored = np.zeros(len(rows), dtype=bool)
-    is_usual = _fit_float32(rows)
-    if is_usual.any():
-        with suppress(Exception):
-            scores[is_usual] = model.predict_proba(take(np.flatnonzero(is_usual)))
-            is_scored[is_usual] = True
+    n_rows = len(rows)
+    scores = np.zeros((n_rows, len(model.classes_)))
+    is_scored = _fit_float32(rows)
+    is_scored[_refused_rows(model, take, np.flatnonzero(is_scored))] = False
+    if is_scored.any():
+        another = np.argmax(is_scored)
+        together = np.where(is_scored, np.arange(n_rows), another)
+        scores[is_scored] = model.predict_proba(take(together))[is_scored]
     for place in np.flatnonzero(~is_scored):
         with suppress(Exception):
             (scores[place],) = model.predict_proba(take([place]))
             is_scored[place] = True
     return scores, is_scored
+
+
+def _refused_rows(model, take, places):
+    """Which of some rows a model refuses, found by halves."""
+    if not len(places):
+        return places
+    with suppress(Exception):
+        model.predict_proba(take(places))
+        return places[:0]
+    if len(places) == 1:
+        return places
+    halves = np.array_split(places, 2)
+    return np.concatenate([_refused_rows(model, take, half) for half in halves])
 
 
 def _fit_float32(rows):
@@ -363,9 +384,7 @@ def _class_codes(y, classes):
 
     1 and 1.0 are one label.
     """
-    code_of_class = {label: code for code, label in enumerate(classes)}
-    codes = [code_of_class.get(label, len(classes)) for label in y.tolist()]
-    return np.array(codes, dtype=np.intp)
+    return codes_or_other(y, np.array(classes, dtype=object)).astype(np.intp)
 
 
 def _label_scores(scores, codes):

@@ -32,7 +32,13 @@ def text_of(report):
 
 
 # The checks give LogisticRelease classes that its public parameter does not name.
-@parametrize_with_checks([GramRelease()])
+@parametrize_with_checks(
+    [GramRelease()],
+    expected_failed_checks=lambda party: {
+        "check_dtype_object": "an error would tell of a private row: an object that is "
+        "no number makes its row one of zeros"
+    },
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn(estimator, check):
     check(estimator)

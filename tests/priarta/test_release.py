@@ -1,7 +1,9 @@
 """A seller's release: its sensitivity, its noise, and what it says about itself."""
 
+import math
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -9,9 +11,14 @@ import pytest
 from scipy.optimize import minimize
 
 from skvalue.exceptions import VoidGuaranteeWarning
-from skvalue.priarta import SellerRelease
+from skvalue.priarta import PriArTaScorer, SellerRelease
 from skvalue.priarta.buyer import estimate_summaries
-from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic, statistic_sensitivity
+from skvalue.priarta.seller import (
+    COUNT_WEIGHT,
+    MAX_ROWS,
+    moment_statistic,
+    statistic_sensitivity,
+)
 from skvalue.privacy import Ledger, clip_rows, get_epsilon, grid_width
 
 from .markets import fitted, gaussian_rows, quietly, released
@@ -64,6 +71,63 @@ class TestSensitivity:
         sensitivity = statistic_sensitivity(weight, "replace")
         fraction = 1 - 2 / sensitivity**2
         assert sensitivity / weight < 0.8 * 2 / np.sqrt(fraction)
+
+
+class TestRoundingOfSums:
+    """One row may change how a sum is rounded; the sensitivity allows for it."""
+
+    EXACT = {"null": 0.6**2 + 2, "add_remove": 0.6**2 + 2 + COUNT_WEIGHT**2}
+
+    @pytest.mark.parametrize("n_rows", [1, 256, 257, 3000])
+    def test_is_less_than_half_of_its_part_of_the_margin(self, n_rows, rng):
+        rows = rng.uniform(-0.5, 1, size=(n_rows, 2)) / np.sqrt(2)
+        first, second = ([Fraction(x) for x in column] for column in rows.T)
+        weight = Fraction(0.6)
+        products = [
+            sum(x * x for x in first),
+            sum(x * y for x, y in zip(first, second)) * Fraction(2**0.5),
+            sum(y * y for y in second),
+        ]
+        expected = [
+            weight * sum(first),
+            weight * sum(second),
+            *products,
+            products[0] + products[2],
+        ]
+        computed = moment_statistic(rows, 0.6, "null")
+        errors = [float(Fraction(x) - y) for x, y in zip(computed, expected)]
+        sensitivity = statistic_sensitivity(0.6, "null")
+        margin = sensitivity - math.sqrt(self.EXACT["null"])
+        assert np.linalg.norm(errors) <= margin / 2 * n_rows / MAX_ROWS
+
+    @pytest.mark.parametrize("relation", EXACT)
+    def test_neighbours_may_exceed_the_exact_sensitivity_by_it(self, relation):
+        sensitivity = Fraction(statistic_sensitivity(0.6, relation))
+        excess = []
+        for n_rows in range(200_000, 200_040):
+            rows = np.tile([[0.7071067811865475, 0.7071067811865475]], (n_rows, 1))
+            rows[-1] = 1.0, 0.0
+            neighbour = rows[:-1]
+            if relation == "null":  # the row is one of zeros
+                neighbour = rows.copy()
+                neighbour[-1] = 0.0
+            statistic = moment_statistic(rows, 0.6, relation)
+            changes = zip(statistic, moment_statistic(neighbour, 0.6, relation))
+            # In exact arithmetic of the computed numbers.
+            square = sum((Fraction(x) - Fraction(y)) ** 2 for x, y in changes)
+            assert square <= sensitivity**2
+            excess.append(float(square) / self.EXACT[relation] - 1)
+        assert max(excess) > 1e-12
+
+    def test_no_number_of_rows_changes_the_noise(self):
+        """It may be private."""
+        model = PriArTaScorer(max_norm=1.0).fit([[0.0], [1.0], [2.0]]).model_
+        scales = set()
+        for n_rows in (2, 3, 3000):
+            seller = SellerRelease(model, epsilon=1.0, relation="add_remove")
+            summary = seller.fit(np.zeros((n_rows, 1))).summary_
+            scales.add(summary.noise_scale)
+        assert len(scales) == 1
 
 
 class TestGuarantee:

@@ -12,40 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._utils.parallel import tiles
+from ..._utils.sums import rounding_of_one, rounding_of_sums, sum_of_blocks
 from ...privacy import smat, svec
 
 _BLOCK = 2048  # rows of a matrix product
-_N_ADDITIONS = 64  # of one entry, but those within a block
-_ROUNDOFF = 2.0**-53  # of float64
 
 # Rounding of sums ---------------------------------------------------------------------
-#
-# One row may change how a sum is rounded. A sum of n terms, each of which goes through
-# at most k additions, is computed with an error of at most k u times the sum of their
-# absolute values, with the unit roundoff u. The terms of a row are a vector of norm at
-# most S, so that two neighbours move apart by 2 k u n S at most, besides the exact
-# sensitivity.
-
-
-def _sum_of_blocks(n_rows, product):
-    """The sum of ``product(rows)`` over blocks of rows, added in pairs.
-
-    Each term goes through at most `_BLOCK` additions within its block and as many as
-    the logarithm of the number of blocks, at most `_N_ADDITIONS` with the rounding of
-    the products.
-    """
-    sums = []  # of 1, 2, 4, ... blocks
-    for number, rows in enumerate(tiles(n_rows, _BLOCK), start=1):
-        total = product(rows)
-        while number % 2 == 0:
-            total = sums.pop() + total
-            number //= 2
-        sums.append(total)
-    total = sums.pop()
-    while sums:
-        total = sums.pop() + total
-    return total
 
 
 def _rounding_of_products(n_rows, bounds):
@@ -54,13 +26,14 @@ def _rounding_of_products(n_rows, bounds):
     The norm S of the terms of a row, 1 + R^2 + B^2 without the constant one, is at most
     the sensitivity for all bounds.
     """
-    return 2 * (min(n_rows, _BLOCK) + _N_ADDITIONS) * _ROUNDOFF * n_rows
+    return rounding_of_sums(n_rows, _BLOCK)
 
 
 def _rounding_of_numbers(n_rows, bounds):
     """Relative margin of the sensitivity of a sum of n numbers, rounded once."""
     lower, upper = bounds
-    return 2 * _ROUNDOFF * n_rows * max(abs(lower), abs(upper)) / (upper - lower)
+    largest = max(abs(lower), abs(upper))
+    return rounding_of_one(n_rows) * largest / (upper - lower)
 
 
 def _rounding_of_integers(n_rows, bounds):
@@ -75,7 +48,7 @@ def gram_vector(X, y, intercept):
     """The linear statistic of clipped rows (n, p) and targets (n,), as a vector."""
     n_constants = int(intercept)
     U = np.column_stack([np.ones((len(X), n_constants)), X, y])
-    products = _sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows])
+    products = sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows], _BLOCK)
     return svec(products)[n_constants:]
 
 
@@ -138,8 +111,8 @@ def logistic_vector(X, signs, intercept=False):
     """The logistic statistic of clipped rows (n, p) and signs (n,), which are -1, 1."""
     n_constants = int(intercept)
     U = np.column_stack([np.ones((len(X), n_constants)), X])
-    sums = _sum_of_blocks(len(U), lambda rows: signs[rows] @ U[rows])
-    products = _sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows])
+    sums = sum_of_blocks(len(U), lambda rows: signs[rows] @ U[rows], _BLOCK)
+    products = sum_of_blocks(len(U), lambda rows: U[rows].T @ U[rows], _BLOCK)
     return np.concatenate([sums, svec(products)[n_constants:]])
 
 

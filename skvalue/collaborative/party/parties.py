@@ -17,8 +17,8 @@ from ..._utils.checks import (
     one_column,
     redact_errors,
 )
-from ..._utils.containers import as_numpy, private_entries
 from ..._utils.fits import columns_on, unfitted_copy
+from ..._utils.private_entries import private_entries, private_labels
 from ..._utils.sklearn import StrOptions
 from ..._utils.targets import check_target, codes_or_other, refuse_other_kind
 from ...privacy import clip_rows
@@ -187,11 +187,11 @@ class GramRelease(BasePartyRelease):
             )
         X = validate_data(
             columns_host,
-            private_entries(as_numpy(X)),
+            private_entries(X),
             dtype=np.float64,
             ensure_all_finite=False,
         )
-        y = private_entries(as_numpy(y))
+        y = private_entries(y, "y")
         y = check_numbers(y, "y", ensure_all_finite=False)
         check_consistent_length(X, y)
         scaling = self._scaling(X.shape[1])
@@ -325,11 +325,13 @@ class LogisticRelease(BasePartyRelease):
             )
         columns_host = unfitted_copy(self)
         with redact_errors("X"):
+            if self._has_noise:
+                y = private_labels(y)
             y = exact_integers(y)
             if self._has_noise:
                 X = validate_data(
                     columns_host,
-                    private_entries(as_numpy(X)),
+                    private_entries(X),
                     dtype=np.float64,
                     ensure_all_finite=False,
                 )
@@ -480,7 +482,7 @@ class MeanRelease(BasePartyRelease):
 
     def _summarize(self, X, y):
         if self._has_noise:
-            X = private_entries(as_numpy(X))
+            X = private_entries(X)
         numbers = check_numbers(X, "X", ensure_all_finite=not self._has_noise)
         lower, upper = self._range()
         is_valid = np.isfinite(numbers)

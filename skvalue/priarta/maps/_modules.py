@@ -20,8 +20,8 @@ from importlib import import_module
 
 import numpy as np
 
-from ..._utils.containers import private_entries
 from ..._utils.optional import import_optional
+from ..._utils.private_entries import objects_of, private_entries
 from ..._utils.sklearn import num_samples, safe_indexing
 
 # Name -> "module:class", imported on use. The folder that a buyer exports has only
@@ -95,17 +95,24 @@ def map_alone(fitted_map, X, is_null, name, n_dimensions=None):
     return values
 
 
-def without_null_rows(X, is_null):
+def without_null_rows(X, is_null, takes_numbers):
     """X with zeros in rows that are null or not finite, where X holds numbers.
 
     Its container and types do not depend on whether there are such rows: a frame of
     numbers is one of float64, of the same columns, since a map may ask for these.
+
+    takes_numbers : bool, whether the map is one of numbers: then a row with an object
+        that is none is null. Other maps may encode objects, and what is missing among
+        them.
     """
     if hasattr(X, "tocsr"):
         return X
-    numbers = _numbers_of(X)
-    if numbers is None:
+    if isinstance(X, (list, tuple)):
+        X = objects_of(X)
+    kinds = "buifO" if takes_numbers else "buif"
+    if not set(kinds).issuperset(_kinds_of(X)):
         return X
+    numbers = private_entries(np.asarray(X))
     is_null |= ~np.isfinite(numbers.reshape(len(is_null), -1)).all(axis=1)
     if is_null.any():
         numbers = numbers.copy()
@@ -118,26 +125,15 @@ def without_null_rows(X, is_null):
     return numbers
 
 
-def _numbers_of(X):
-    """An array of the numbers of rows, with NaN for what is missing; None for others.
+def _kinds_of(X):
+    """The kinds of the types of the columns of a frame of pandas, or that of an array.
 
-    Objects, such as None among numbers, are looked at one by one. Texts are no numbers,
-    also if they are of digits: a map may encode them.
+    Nullable numbers become an array of objects, but their types are of numbers.
     """
-    if type(X).__module__.partition(".")[0] == "pandas":
-        dtypes = X.dtypes if np.ndim(X) > 1 else [X.dtype]
-        if any(dtype.kind not in "buifO" for dtype in dtypes):
-            return None
-    numbers = private_entries(np.asarray(X))
-    if numbers.dtype.kind in "buif":
-        return numbers
-    are_objects = numbers.dtype == object
-    if not are_objects or any(isinstance(entry, str) for entry in numbers.ravel()):
-        return None
-    try:
-        return numbers.astype(np.float64)
-    except (TypeError, ValueError):
-        return None
+    if type(X).__module__.partition(".")[0] != "pandas":
+        return {np.asarray(X).dtype.kind}
+    dtypes = X.dtypes if np.ndim(X) > 1 else [X.dtype]
+    return {dtype.kind for dtype in dtypes}
 
 
 def _map_row_by_row(fitted_map, X, is_null, n_dimensions):

@@ -247,7 +247,9 @@ class BuyerModel:
             return np.zeros((0, self.n_dimensions)), is_null
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning can tell of a row, too
-            X = without_null_rows(X, is_null)
+            # Maps of this package are of numbers.
+            takes_numbers = hasattr(self.representation, "transform_alone")
+            X = without_null_rows(X, is_null, takes_numbers)
             n_entries = n_entries_of(self.latent)
             values = map_alone(
                 self.representation, X, is_null, "representation", n_entries

@@ -3,6 +3,7 @@
 from .command_line import add_seller_command, add_seller_steps
 from .mechanism import (
     COUNT_WEIGHT,
+    MAX_ROWS,
     N_RADIUS_COUNTS,
     Moments,
     Noise,

@@ -20,14 +20,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from ..._utils.sums import rounding_of_sums, sum_of_blocks
 from ...exceptions import ParameterError
 from ...privacy import calibrate_gaussian, on_grid, svec, svec_index
 
 COUNT_WEIGHT = 0.5
 MAX_EPSILON = 1e6  # of a summary
 MIN_NOISE = 1e-3  # with less, epsilon is too large to compute
-# Relative rounding error of the formulas; `clip_rows` keeps norms up to 1.
-_ROUNDING = 1e-12
+_BLOCK = 256  # rows of a matrix product
+
+# One row may change how sums are rounded. The margin of the sensitivity does not tell
+# the number of rows, which can be private: it is that of a hundred million.
+MAX_ROWS = 10**8
+_ROUNDING = rounding_of_sums(MAX_ROWS, _BLOCK)
 
 # The search of a seller's own radius: number of noisy counts, range of the median norm
 # in units of the buyer's, fraction of mu^2, and margin of the radius.
@@ -53,7 +58,10 @@ class Noise(NamedTuple):
 
 
 def statistic_sensitivity(mean_weight, relation):
-    """L2 sensitivity of the statistic of rows of norm at most 1: exact, rounded up.
+    """L2 sensitivity of the statistic of rows of norm at most 1.
+
+    It is exact, but for the margin for the rounding of sums of up to `MAX_ROWS` rows,
+    7e-6 of it. No row is larger than it, as this margin requires.
 
     Replacing a row of norm 1 by one of norm b, with cosine c, changes the statistic by
     the squared distance ``w^2 (1 + b^2 - 2 b c) + 1 + b^4 - 2 b^2 c^2 + (1 - b^2)^2``,
@@ -212,8 +220,15 @@ def _relative_median(cell):
 
 
 def moment_statistic(rows, mean_weight, relation):
-    """The exact statistic, as a vector: sums over rows (n, d) of norm at most 1."""
-    sums = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows), [(rows**2).sum()]]
+    """The statistic as a vector: sums over rows (n, d) of norm at most 1.
+
+    In blocks, so that their rounding is within the margin of the sensitivity.
+    """
+    total = sum_of_blocks(len(rows), lambda block: rows[block].sum(axis=0), _BLOCK)
+    products = sum_of_blocks(
+        len(rows), lambda block: rows[block].T @ rows[block], _BLOCK
+    )
+    sums = [mean_weight * total, svec(products), [math.fsum(np.diag(products))]]
     if relation == "add_remove":
         sums.append([COUNT_WEIGHT * len(rows)])
     return np.concatenate(sums)

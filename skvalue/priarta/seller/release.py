@@ -18,6 +18,7 @@ from ...privacy import (
 )
 from ..maps import as_model, count_rows, row_norms
 from .mechanism import (
+    MAX_ROWS,
     Moments,
     exact_moments,
     moment_statistic,
@@ -265,6 +266,8 @@ def _report_of(summary):
             "the buyer's maps transform each row separately, and were fitted without "
             "these rows",
             "this epsilon was chosen without looking at these rows",
+            f"there are at most {MAX_ROWS:,} rows: the noise allows for the rounding "
+            "of sums of as many",
             sentences.NO_COPIES.format("seller"),
         ),
         noise_random_state=0 if summary.seeded else None,

@@ -5,7 +5,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from ..._utils.containers import private_entries
+from ..._utils.containers import as_numpy
+from ..._utils.private_entries import private_entries
 from ..._utils.untrusted import party_name
 from ...exceptions import ParameterError
 
@@ -43,11 +44,12 @@ def checked_parties(parties):
     return names
 
 
-def checked_updates(updates, names, theta, n_parameters):
+def checked_updates(updates, names, theta, n_parameters, *, is_private):
     """Numbers (n_present,) of the parties that sent updates, and those, an array.
 
     ``updates`` has a row for every party, or an update by the name of each party that
-    takes part. Messages show no entry of an update.
+    takes part. Messages show no entry of an update. Private entries that are no numbers
+    are NaN; without privacy they are refused.
     """
     if isinstance(updates, Mapping):
         present = _numbers_of(updates, names)
@@ -61,10 +63,11 @@ def checked_updates(updates, names, theta, n_parameters):
         cure = "or a mapping from names to updates if parties are absent"
 
     try:
-        array = np.asarray(rows)
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        array = private_entries(array).astype(np.float64)
+        # No party decides the type of the numbers of others.
+        if isinstance(rows, (list, tuple)):
+            array = np.stack([_as_numbers(update, is_private) for update in rows])
+        else:
+            array = _as_numbers(rows, is_private)
     except (TypeError, ValueError):
         # Not from this error, which may show an entry.
         raise ParameterError(
@@ -78,6 +81,17 @@ def checked_updates(updates, names, theta, n_parameters):
             f"{theta.shape} and {array.shape}."
         )
     return present, array
+
+
+def _as_numbers(update, is_private):
+    """One update, or an array of them, as float64.
+
+    Raises TypeError or ValueError for complex numbers and other entries.
+    """
+    array = np.asarray(private_entries(update) if is_private else as_numpy(update))
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return array.astype(np.float64)
 
 
 def _numbers_of(updates, names):
