@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
-from scipy.stats import binom, multivariate_normal, norm, poisson
+from scipy.stats import beta, binom, gamma, multivariate_normal, norm, poisson
 
 from skvalue.collaborative import (
     BayesianLinear,
@@ -401,6 +401,33 @@ class TestCounts:
     ):
         value = surprise_of([release], model).grand_value_
         assert value == pytest.approx(expected, abs=1e-4, rel=1e-4)
+
+    @pytest.mark.parametrize("b", [1e-3, 1.0])
+    @pytest.mark.parametrize("a", [1e-4, 1e-3, 0.03])
+    def test_priors_of_almost_no_rows_keep_their_tails(self, a, b):
+        """Most of such a prior is beyond the smallest floats."""
+        ones = count_release("bernoulli", 50, 20.0)
+        value = surprise_of([ones], BetaBernoulli(a, b)).grand_value_
+        assert value == pytest.approx(beta_kl(20 + a, 30 + b, a, b), rel=1e-3)
+        counts = count_release("poisson", 50, 80.0)
+        value = surprise_of([counts], GammaPoisson(a, b)).grand_value_
+        assert value == pytest.approx(gamma_kl(80 + a, 50 + b, a, b), rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("model", "distribution"),
+        [
+            (BetaBernoulli(0.5, 2.0), lambda phi: beta.cdf(expit(phi), 0.5, 2.0)),
+            (BetaBernoulli(0.01, 5.0), lambda phi: beta.cdf(expit(phi), 0.01, 5.0)),
+            (BetaBernoulli(5.0, 0.01), lambda phi: beta.sf(expit(-phi), 0.01, 5.0)),
+            (GammaPoisson(2.0, 0.7), lambda phi: gamma.cdf(0.7 * np.exp(phi), 2.0)),
+            (GammaPoisson(0.01, 3.0), lambda phi: gamma.cdf(3 * np.exp(phi), 0.01)),
+        ],
+        ids=["beta", "few ones", "few zeros", "gamma", "small rates"],
+    )
+    def test_quantiles_invert_the_distribution_of_the_prior(self, model, distribution):
+        probabilities = np.array([0.01, 0.2, 0.499, 0.5, 0.501, 0.8, 0.99])
+        quantiles = model.prior_quantile(probabilities)
+        np.testing.assert_allclose(distribution(quantiles), probabilities, rtol=1e-6)
 
     @pytest.mark.parametrize(
         ("model", "kind"), [(BetaBernoulli(), "bernoulli"), (GammaPoisson(), "poisson")]

@@ -15,7 +15,8 @@ from ._models import PriorModel
 _N_TERMS = 60  # on each side of the largest term of a sum over counts
 _N_BISECTIONS = 70
 _MAX_LOG_MEAN = 600.0  # larger exponents overflow
-_MAX_LOGIT = 700.0
+_LOG_TINY = -14.0  # of numbers below which distribution functions are powers
+_MIN_LOG = -1e15  # so that differences are finite
 
 
 class CountModel(PriorModel):
@@ -198,10 +199,20 @@ class BetaBernoulli(CountModel):
         phi : ndarray
             Quantiles.
         """
-        # The upper tail is the lower tail of the zeros, so that neither rounds to 1.
-        lower = _lower_logit(np.minimum(u, 0.5), self.a, self.b)
-        upper = -_lower_logit(np.minimum(1 - u, 0.5), self.b, self.a)
-        return np.clip(np.where(u <= 0.5, lower, upper), -_MAX_LOGIT, _MAX_LOGIT)
+        u = np.asarray(u, dtype=float)
+        a = self.a
+        b = self.b
+        # The upper half is the lower half of the zeros, so that neither rounds to 1.
+        is_lower = u <= 0.5
+        lower = _logit_quantiles(np.where(is_lower, u, 0.5), a, b)
+        upper = -_logit_quantiles(np.where(is_lower, 0.5, 1 - u), b, a)
+        phi = np.where(is_lower, lower, upper)
+
+        # Where a or b is small, tails reach beyond the middle.
+        log_ones = _log_tail_quantiles(u, a, np.log(a) + betaln(a, b))
+        log_zeros = _log_tail_quantiles(1 - u, b, np.log(b) + betaln(a, b))
+        phi = np.where(log_ones < _LOG_TINY, log_ones, phi)
+        return np.where(log_zeros < _LOG_TINY, -log_zeros, phi)
 
     def log_prior(self, phi):
         """Log density of the logit under the prior, up to a constant.
@@ -326,10 +337,14 @@ class GammaPoisson(CountModel):
         phi : ndarray
             Quantiles.
         """
+        u = np.asarray(u, dtype=float)
         lower = stats.gamma.ppf(u, self.a)
         upper = stats.gamma.isf(np.minimum(1 - u, 0.5), self.a)
         rates = np.where(u <= 0.5, lower, upper)
-        return np.log(np.maximum(rates, 1e-300)) - np.log(self.b)
+        log_rates = _log_tail_quantiles(u, self.a, gammaln(self.a + 1))
+        is_tiny = log_rates < _LOG_TINY
+        log_rates = np.where(is_tiny, log_rates, np.log(np.where(is_tiny, 1.0, rates)))
+        return log_rates - np.log(self.b)
 
     def log_prior(self, phi):
         """Log density of the log rate under the prior, up to a constant.
@@ -408,13 +423,18 @@ class GammaPoisson(CountModel):
         return y * phi - np.exp(phi) - gammaln(y + 1)
 
 
-def _lower_logit(u, a, b):
-    """Logits of quantiles of Beta(a, b) at u of at most 1/2.
+def _log_tail_quantiles(u, power, log_factor):
+    """Logarithms of quantiles at u, where the distribution function is a power of x.
 
-    Near 0 the distribution function is a power of x, from which tiny quantiles are
-    computed as logarithms.
+    Near 0 the distribution functions of Gamma and Beta are ``x^power / exp(
+    log_factor)``: tiny quantiles, which need not be floats, have logarithms.
     """
-    log_x = (np.log(u) + np.log(a) + betaln(a, b)) / a
-    is_tiny = log_x < -14
-    x = stats.beta.ppf(np.where(is_tiny, 0.5, u), a, b)
-    return np.where(is_tiny, log_x, np.log(x) - np.log1p(-x))
+    with np.errstate(divide="ignore"):
+        return np.maximum((np.log(u) + log_factor) / power, _MIN_LOG)
+
+
+def _logit_quantiles(u, a, b):
+    """Logits of quantiles of Beta(a, b) at u of at most 1/2; infinite at 0 and 1."""
+    x = stats.beta.ppf(u, a, b)
+    with np.errstate(divide="ignore"):
+        return np.log(x) - np.log1p(-x)
