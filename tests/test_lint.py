@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from importlib import import_module
 from pathlib import Path
 
@@ -32,8 +33,8 @@ def _hooks():
 def _arguments(hook):
     """The command of a hook, run by this Python, with all files that it is for."""
     program, *arguments = shlex.split(hook["entry"])
-    beside_python = Path(sys.executable).with_name(program)
-    command = [sys.executable if program == "python" else beside_python, *arguments]
+    installed = Path(sysconfig.get_path("scripts"), program)
+    command = [sys.executable if program == "python" else installed, *arguments]
     if not hook.get("pass_filenames", True):
         return command
 

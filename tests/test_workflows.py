@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import skvalue
+
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -30,6 +32,7 @@ def steps():
         jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
         for job in jobs.values():
             env = {**job.get("env", {}), "PATHS": "tests/test_workflows.py"}
+            env["GITHUB_REF_NAME"] = f"v{skvalue.__version__}"
             for step in job["steps"]:
                 if "run" in step:
                     yield path.name, step.get("name", ""), step["run"], env
