@@ -4,7 +4,7 @@ Its sum is printed, and with `--cpu-durations` the tests of most time. Registere
 tests/conftest.py. Wall time depends on what else the machine does; CPU time hardly.
 """
 
-import resource
+import os
 
 import psutil
 import pytest
@@ -14,7 +14,8 @@ AIM = 10  # minutes, of the default tier
 
 def cpu_seconds():
     """CPU seconds of this process and of all its children, those alive included."""
-    seconds = _seconds_of(resource.RUSAGE_SELF) + _seconds_of(resource.RUSAGE_CHILDREN)
+    times = os.times()
+    seconds = own_seconds() + times.children_user + times.children_system
     for child in psutil.Process().children(recursive=True):
         try:
             seconds += sum(child.cpu_times()[:4])
@@ -23,9 +24,10 @@ def cpu_seconds():
     return seconds
 
 
-def _seconds_of(processes):
-    usage = resource.getrusage(processes)
-    return usage.ru_utime + usage.ru_stime
+def own_seconds():
+    """CPU seconds of this process, its children excluded."""
+    times = os.times()
+    return times.user + times.system
 
 
 class CPUTime:
@@ -62,10 +64,7 @@ class CPUTime:
     def pytest_terminal_summary(self, terminalreporter):
         # Workers are children of the controller. They are counted once, by what they
         # report.
-        if self.workers:
-            seconds = _seconds_of(resource.RUSAGE_SELF) + self.workers
-        else:
-            seconds = cpu_seconds()
+        seconds = own_seconds() + self.workers if self.workers else cpu_seconds()
         n_shown = self.config.getoption("--cpu-durations")
         longest = sorted(self.by_test, key=self.by_test.get, reverse=True)[:n_shown]
         for test in longest:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from full_disk import full_disk
+from no_files import NO_FILES
 from sklearn.naive_bayes import GaussianNB
 
 import skvalue
@@ -122,7 +123,7 @@ def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("make", NO_FILES)
 def test_pipes_and_folders_are_refused(make, table, tmp_path):
     make(tmp_path / "pipe")
     message = "path must be a file. Got a folder, a pipe or a device"
@@ -159,3 +160,48 @@ def test_one_function_writes_all_files():
         if any(isinstance(node, ast.Call) and opens(node) for node in nodes):
             files.add(path.relative_to(root).as_posix())
     assert files == {"_utils/writing.py"}
+
+
+def depends_on_the_system(node):
+    """Whether a call reads or writes text in the encoding of the system."""
+    if any(keyword.arg == "encoding" for keyword in node.keywords):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("read_text", "write_text")
+    mode = getattr(node.args[1], "value", "") if len(node.args) > 1 else "r"
+    return getattr(node.func, "id", "") == "open" and "b" not in mode
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("open(path)", True),
+        ("open(path, 'w')", True),
+        ("path.read_text()", True),
+        ("open(path, 'rb')", False),
+        ("open(path, encoding='utf-8')", False),
+        ("path.read_text(encoding='utf-8')", False),
+        ("read_text(path)", False),
+    ],
+)
+def test_encodings_of_the_system_are_found(code, expected):
+    assert depends_on_the_system(ast.parse(code).body[0].value) == expected
+
+
+def test_no_file_has_the_encoding_of_the_system():
+    root = Path(skvalue.__file__).parent
+    calls = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and depends_on_the_system(node)
+    ]
+    assert calls == []
+
+
+def test_lines_end_in_the_same_way_on_all_systems(table, tmp_path, monkeypatch):
+    path = tmp_path / "values.csv"
+    monkeypatch.setattr(os, "linesep", "\r\n")
+    command(table, "value", "-o", path)
+    assert b"\r" not in path.read_bytes()
+    assert "\r" not in report(table).to_csv()

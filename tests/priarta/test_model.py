@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from full_disk import full_disk
+from no_files import NO_FILES
 from sklearn.preprocessing import StandardScaler
 
 from skvalue.priarta import (
@@ -286,7 +287,7 @@ class TestUntrustedWeights:
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.npz"])
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("make", NO_FILES)
 def test_pipe_or_folder_in_place_of_a_file_is_refused(folder, name, make):
     (folder / name).unlink()
     make(folder / name)

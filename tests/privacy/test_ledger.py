@@ -9,6 +9,7 @@ import random
 import secrets
 import shutil
 import sqlite3
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from full_disk import full_disk
 from joblib import parallel_config
+from no_files import NO_FILES
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -55,6 +57,8 @@ def ledger(path):
 
 def fresh_processes():
     """Context of processes that have imported what is needed and inherit nothing."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["pytest", "skvalue.privacy", "sklearn.model_selection"]
@@ -404,11 +408,15 @@ def waits_for_no_other_process(monkeypatch):
         lambda path: execute(path, "CREATE TABLE terms (dataset_name TEXT)"),
         lambda path: path.touch(),
         lambda path: path.write_bytes(b"SQLite format 3\0"),
-        lambda path: path.mkdir(),
-        os.mkfifo,
-        lambda path: path.symlink_to(path),
+        *NO_FILES,
+        pytest.param(
+            lambda path: path.symlink_to(path),
+            id="link",
+            marks=pytest.mark.skipif(
+                sys.platform == "win32", reason="links are for administrators"
+            ),
+        ),
     ],
-    ids=["database", "empty", "cut", "folder", "pipe", "link"],
 )
 @pytest.mark.usefixtures("waits_for_no_other_process")
 def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path):

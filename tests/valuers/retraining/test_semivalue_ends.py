@@ -4,7 +4,6 @@ Stopped, interrupted, killed, resumed.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,8 +12,10 @@ from contextlib import suppress
 from itertools import chain, count
 
 import numpy as np
+import psutil
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from no_files import NO_FILES
 from sklearn import metrics
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
@@ -232,7 +233,7 @@ class DiesAfter(Centroids):
             file.write("x")
         if os.path.getsize(self.path) > 400:
             if self.how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
+                psutil.Process().kill()
             raise MemoryError("no memory left")
         return super().fit(X, y)
 
@@ -391,7 +392,7 @@ def test_a_checkpoint_of_another_program_is_refused(tmp_path):
         fit(quick(checkpoint=path))
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("make", NO_FILES)
 def test_a_checkpoint_that_is_no_file_is_refused(make, tmp_path):
     path = tmp_path / "bad.npz"
     make(path)
