@@ -290,9 +290,10 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     >>> enumerate_semivalue(gloves, 3).round(3).tolist()
     [0.667, 0.167, 0.167]
     """
+    _check_players(n)
     if n > 20:
         raise ValueError(f"n must be at most 20 to enumerate 2^n coalitions. Got {n}.")
-    coalition_weights(semivalue, n)  # validates both before 2^n utilities are computed
+    coalition_weights(semivalue, n)  # refused before 2^n utilities are computed
     utilities = []
     for code in range(2**n):
         players = tuple(i for i in range(n) if code >> i & 1)
@@ -328,7 +329,7 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
     [0.667, 0.167, 0.167]
     """
     utilities = np.asarray(utilities, dtype=np.float64)
-    n = len(utilities).bit_length() - 1
+    n = utilities.size.bit_length() - 1
     if n < 1 or utilities.shape != (2**n,):
         raise ValueError(
             f"utilities must have 2^n entries, n >= 1. Got shape {utilities.shape}."

@@ -142,7 +142,7 @@ def test_utilities_that_are_not_finite_are_refused(value):
         enumerate_semivalue(utility, 3)
 
 
-@pytest.mark.parametrize("shape", [(2, 4), (1,), (0,), (3, 1)])
+@pytest.mark.parametrize("shape", [(2, 4), (1,), (0,), (3, 1), ()])
 def test_tables_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match="2.n entries"):
         tabulated_semivalue(np.zeros(shape))
@@ -206,3 +206,9 @@ def test_numbers_of_players_that_are_none_are_refused(function, n):
         ValueError, match="n must be a whole number of players, at least 1"
     ):
         function("shapley", n)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, "3", None])
+def test_enumeration_of_no_number_of_players_is_refused(n):
+    with pytest.raises(ValueError, match="n must be a whole number of players"):
+        enumerate_semivalue(len, n)

@@ -264,8 +264,9 @@ def walk(
 ):
     """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    ``rates`` are the lengths of the steps of all players. Returns the step at which a gradient is not finite (-1: none; with noise, rows whose
-    gradients are not finite count as zero).
+    ``rates`` are the lengths of the steps of all players. Returns the step at which a
+    gradient is not finite (-1: none; with noise, rows whose gradients are not finite
+    count as zero).
     """
     X = np.ascontiguousarray(X)
     cdef Py_ssize_t p = thetas.shape[1], s, j
@@ -309,12 +310,15 @@ cdef cloned add_exp(const double *x, double *out, Py_ssize_t n) noexcept nogil:
 cdef cloned logistic_terms(
     const double *z, double *hinges, double *factors, Py_ssize_t n
 ) noexcept nogil:
-    """The logistic losses of z: a hinge each, plus the logarithm of a factor."""
+    """The logistic losses of z: a hinge each, plus the logarithm of a factor.
+
+    The hinge of NaN is NaN.
+    """
     cdef Py_ssize_t i
     cdef double below
     for i in range(n):
         below = z[i] if z[i] < 0.0 else -z[i]
-        hinges[i] = below if z[i] < 0.0 else 0.0
+        hinges[i] = 0.0 if z[i] >= 0.0 else below
         below = below if below > -700.0 else -700.0
         factors[i] = 1.0 + exponential(below)
 

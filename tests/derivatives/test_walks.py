@@ -221,6 +221,22 @@ def test_losses_of_two_classes_are_exact(rng, d, equal):
     np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
 
 
+@each_kind
+@pytest.mark.parametrize("equal", [True, False], ids=["equal", "weighted"])
+def test_parameters_that_are_no_numbers_have_no_utility(rng, kind, equal):
+    """They are not the best ones."""
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    players = np.arange(len(X))
+    weights = None if equal else np.full(len(X_val), 1 / len(X_val))
+    if weights is not None:
+        weights[:2] *= 0.5, 1.5
+    model = linear_model(X, y, players, X_val, y_val, kind, weights, clip=None)
+    thetas = np.zeros((2, model.n_parameters))
+    thetas[1, 0] = np.nan
+    utilities = model.utilities(thetas)
+    assert np.isfinite(utilities).tolist() == [True, False]
+
+
 # Rows without a gradient --------------------------------------------------------------
 
 
