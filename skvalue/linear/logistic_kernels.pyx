@@ -24,8 +24,12 @@ import numpy as np
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 FLAT = 1e-6  # largest final gradient, relative to the mean size of its terms
+LONGEST = 0.1  # largest change of a logit by the last step, which is not checked
+SATURATED = 1e-4  # mean curvature of rows below which inverse Hessians are not kept
+TRIALS = 150  # of lengths of a step
 
-cdef double flat = FLAT
+cdef double flat = FLAT, longest = LONGEST, saturated = SATURATED
+cdef Py_ssize_t max_trials = TRIALS
 cdef int64_t one_class = ONE_CLASS, solved = SOLVED, unsolved = UNSOLVED
 
 # Steps after which a slow solve recomputes its Hessian, of two classes and of more.
@@ -451,6 +455,38 @@ cdef bint is_flat(const Model *model, const double *scale, Py_ssize_t n) noexcep
     return True
 
 
+cdef bint is_saturated(const Model *model, const Rows *rows) noexcept nogil:
+    """Whether nearly all probabilities are 0 or 1, of right classes or of wrong ones.
+
+    The inverse Hessian is then nearly that of the penalty, and changes by orders of
+    magnitude along a step: what was kept of it may be far too small.
+    """
+    cdef Py_ssize_t i, c
+    cdef double curvature = 0.0, total = 0.0, error
+    for i in range(rows.n):
+        if rows.w[i] > 0:
+            c = 0 if model.k == 1 else <Py_ssize_t> rows.y[i]
+            error = fabs(model.R[c * model.room + i])
+            curvature += error * (1.0 - error / rows.w[i])
+            total += rows.w[i]
+    return curvature < saturated * total
+
+
+cdef bint changes_little(const Model *model, const Rows *rows) noexcept nogil:
+    """Whether the step changes no logit by more than ``longest``; writes dZ.
+
+    Where all curvatures vanish, a long step has a small decrement, and is far from the
+    minimum all the same.
+    """
+    cdef Py_ssize_t c, i, p = model.p, room = model.room
+    cdef double change = 0.0
+    for c in range(model.k):
+        times_vector(rows.X, model.step + c * p, model.dZ + c * room, rows.n, p)
+        for i in range(rows.n):
+            change = max(change, fabs(model.dZ[c * room + i]))
+    return change <= longest
+
+
 cdef cloned subtract(
     const double *a, double t, const double *b, double *out, Py_ssize_t n
 ) noexcept nogil:
@@ -482,17 +518,27 @@ cdef bint solve(
     cdef Py_ssize_t size = k * p
     cdef Py_ssize_t refresh = REFRESH if k == 1 else REFRESH_MANY, count, trials, a, c
     cdef double slope, after, t
-    cdef bint done
+    cdef bint done, is_fresh = False
     memset(model.step, 0, size * sizeof(double))
     gradient_at(model, rows, penalty, 0.0, model.gradient)
     for count in range(max_steps):
         slope = find_step(model)
         done = slope <= 0.0 and -slope <= tolerance * tolerance
-        if done and is_flat(model, scale, n):
+        if done and is_saturated(model, rows):
+            # The end is decided by the Hessian and the gradient here.
+            memset(model.step, 0, size * sizeof(double))
+            find_residuals(model, rows, model.Z)
+            gradient_at(model, rows, penalty, 0.0, model.gradient)
+            hessian_inverse(model, rows, penalty)
+            is_fresh = True
+            slope = find_step(model)
+            done = slope <= 0.0 and -slope <= tolerance * tolerance
+        if done and is_flat(model, scale, n) and changes_little(model, rows):
             # The last step; the logits are updated so that they do not drift.
             for c in range(k):
-                times_vector(rows.X, model.step + c * p, model.dZ, n, p)
-                subtract(model.Z + c * room, 1.0, model.dZ, model.Z + c * room, n)
+                subtract(
+                    model.Z + c * room, 1.0, model.dZ + c * room, model.Z + c * room, n
+                )
             subtract(model.coef, 1.0, model.step, model.coef, size)
 
             # Residuals are those before this step. Where it is the only one, they must
@@ -501,14 +547,16 @@ cdef bint solve(
                 find_residuals(model, rows, model.Z)
             return True
         if done or not slope < 0.0 or (count and count % refresh == 0):
-            hessian_inverse(model, rows, penalty)
-            slope = find_step(model)
+            if not is_fresh:
+                hessian_inverse(model, rows, penalty)
+                slope = find_step(model)
             if not slope < 0.0:
                 return False
+        is_fresh = False
         for c in range(k):
             times_vector(rows.X, model.step + c * p, model.dZ + c * room, n, p)
         t = 1.0
-        for trials in range(30):
+        for trials in range(max_trials):
             for c in range(k):
                 subtract(
                     model.Z + c * room, t, model.dZ + c * room, model.trial + c * room,
@@ -526,6 +574,8 @@ cdef bint solve(
             ):
                 break
             t *= max(0.1, slope / (slope - after))
+        else:
+            return False
         for c in range(k):
             memcpy(model.Z + c * room, model.trial + c * room, n * sizeof(double))
         for a in range(size):

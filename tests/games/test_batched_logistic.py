@@ -49,6 +49,38 @@ def test_any_scorer_is_that_of_the_loop(scoring, rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
+    ("n_features", "unit", "C"),
+    [
+        (1, 1.0, 1.0),
+        (1, 1.0, 1e4),
+        (1, 1.0, 1e6),
+        (1, 1e4, 0.1),
+        (3, 1.0, 1.0),
+        (3, 1.0, 1e4),
+        (3, 1e4, 1e-3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Models of as few rows as columns")
+def test_coalitions_after_separable_ones_are_those_of_a_call_of_their_own(
+    n_features, unit, C, n_classes
+):
+    # Of seven rows most coalitions are separable: their probabilities are 0 or 1, which
+    # a row of another class that joins them contradicts.
+    masks = (np.arange(1, 2**7)[:, None] >> np.arange(7)) % 2 == 1
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(scale=unit, size=(7, n_features))
+        y = np.r_[np.arange(n_classes), rng.integers(n_classes, size=7 - n_classes)]
+        model = LogisticRegression(C=C)
+        game = ModelGame(model, X, y, X, y, scoring="neg_log_loss")
+        assert game.solver == "logistic"
+        utilities = game.utility(masks)
+        alone = np.concatenate([game.utility(mask[None]) for mask in masks])
+        np.testing.assert_allclose(utilities, alone, atol=2e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
     "parameters",
     [{"C": 100.0}, {"C": 1e-3}, {"fit_intercept": False}, {"solver": "lbfgs"}],
     ids=str,
