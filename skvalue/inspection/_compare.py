@@ -6,9 +6,9 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
+from sklearn.utils import Bunch, check_random_state, indexable
 
-from .._utils.checks import check_groups, check_length
+from .._utils.checks import check_groups
 from .._utils.plotting import GREY, open_axes
 from .._utils.sklearn import HasMethods, num_samples, safe_indexing, validate_params
 from .._utils.targets import check_task
@@ -16,7 +16,7 @@ from ..base import takes_validation_set
 from ._curves import value_removal_curve
 from ._displays import ValueRemovalDisplay
 from ._refits import CONSTRAINTS
-from ._scores import noisy_label_auc, wrong_label_curve
+from ._scores import check_mask, wrong_label_curve
 
 
 @validate_params(
@@ -137,10 +137,9 @@ def compare(
         estimator = LogisticRegression() if has_classes else Ridge()
     group_names, _ = check_groups(groups, len(y))
     if wrong is not None:
+        # Refused before the valuers are fitted.
         n_values = len(y) if group_names is None else len(group_names)
-        check_length(column_or_1d(wrong), "wrong", n_values, of="values")
-        # A first call refuses anything but a mask before the valuers are fitted.
-        noisy_label_auc(np.arange(n_values), wrong)
+        wrong = check_mask(wrong, "wrong", n_values)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
     validation = {} if X_val is None else {"X_val": X_val, "y_val": y_val}

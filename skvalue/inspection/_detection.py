@@ -6,12 +6,12 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
-from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
+from sklearn.utils import Bunch, check_random_state, indexable
 
 from .._utils.checks import check_groups, check_numbers
 from .._utils.plotting import BLUE, GREY, RED, draw_band, open_axes
 from .._utils.sklearn import HasMethods, Interval, safe_indexing, validate_params
-from ._scores import noisy_label_auc
+from ._scores import check_mask, noisy_label_auc
 
 _COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 
@@ -85,8 +85,8 @@ def detection_curve(
     Raises
     ------
     ValueError
-        If wrong does not have one entry per group, or a party has fewer rows than one
-        of several sizes.
+        If wrong does not have one entry per group, or entries of one kind, sizes are
+        not whole numbers, or a party has fewer rows than one of several sizes.
 
     See Also
     --------
@@ -130,12 +130,7 @@ def detection_curve(
     group_names, codes = check_groups(groups, len(y))
     n_groups = len(group_names)
     rng = check_random_state(random_state)
-    wrong = column_or_1d(wrong)
-    if len(wrong) != n_groups:
-        raise ValueError(
-            f"wrong must have one entry per group ({n_groups}), in their sorted order. "
-            f"Got {len(wrong)}."
-        )
+    wrong = check_mask(wrong, "wrong", n_groups, unit="group")
     epsilons = check_numbers(epsilons, "epsilons")
     group_sizes = np.bincount(codes)
     sizes = _check_sizes(sizes, group_sizes)
@@ -171,7 +166,13 @@ def _check_sizes(sizes, group_sizes):
     """Numbers of rows per party; several must be sizes that every party has."""
     if sizes is None:
         sizes = [group_sizes.max()]
-    sizes = check_numbers(sizes, "sizes").astype(np.int64)
+    sizes = check_numbers(sizes, "sizes")
+    if (sizes < 1).any() or (sizes != np.floor(sizes)).any():
+        raise ValueError(
+            "sizes must be whole numbers of rows, at least 1. Got "
+            f"{np.asarray(sizes).tolist()}."
+        )
+    sizes = sizes.astype(np.int64)
     if len(sizes) > 1 and not 1 <= sizes.min() <= sizes.max() <= group_sizes.min():
         raise ValueError(
             "sizes must be between 1 and the rows of the smallest group "

@@ -60,8 +60,7 @@ def noisy_label_auc(values, is_noisy, *, y=None):
     {'a': 1.0, 'b': 0.0}
     """
     values = check_numbers(values, "values")
-    is_noisy = column_or_1d(is_noisy)
-    is_noisy = _check_mask(is_noisy, len(values))
+    is_noisy = check_mask(is_noisy, "is_noisy", len(values))
     if y is None:
         return float(roc_auc_score(is_noisy, -values))
 
@@ -77,29 +76,32 @@ def noisy_label_auc(values, is_noisy, *, y=None):
     return areas
 
 
-def _check_mask(is_noisy, n_rows):
-    """The mask as bool; it must have both kinds of entries."""
-    if len(is_noisy) != n_rows:
+def check_mask(mask, name, n_entries, unit="value"):
+    """The mask (n_entries,) of a parameter as bool; it must have entries of both kinds.
+
+    ``unit`` says what has an entry.
+    """
+    mask = column_or_1d(mask)
+    if len(mask) != n_entries:
         raise ValueError(
-            f"values and is_noisy must have the same length. Got {n_rows} and "
-            f"{len(is_noisy)}."
+            f"{name} must have one entry per {unit} ({n_entries}). Got {len(mask)}."
         )
-    entries = np.unique(is_noisy).tolist()
+    entries = np.unique(mask).tolist()
     # This refuses row indices in place of a mask.
     if not set(entries) <= {False, True}:
         printed = ", ".join(map(repr, entries[:5]))
         if len(entries) > 5:
             printed += ", ..."
         raise ValueError(
-            "is_noisy must be a mask of True and False, one entry per row. Got the "
+            f"{name} must be a mask of True and False, one entry per {unit}. Got the "
             f"entries {printed}."
         )
     if len(entries) < 2:
         raise ValueError(
-            f"is_noisy must mark both noisy and clean rows. Got {entries[0]!r} for all "
-            f"{n_rows}."
+            f"{name} must have entries of both kinds, True and False, since the two "
+            f"are compared. Got {entries[0]!r} for all {n_entries}."
         )
-    return is_noisy.astype(bool)
+    return mask.astype(bool)
 
 
 def wrong_label_curve(values, is_wrong):
@@ -138,9 +140,9 @@ def wrong_label_curve(values, is_wrong):
     >>> curve.found.tolist(), curve.auc
     ([0.0, 0.5, 0.75, 1.0, 1.0], 0.875)
     """
-    auc = noisy_label_auc(values, is_wrong)
     values = check_numbers(values, "values")
-    is_wrong = column_or_1d(is_wrong).astype(bool)
+    is_wrong = check_mask(is_wrong, "is_wrong", len(values))
+    auc = noisy_label_auc(values, is_wrong)
 
     # At the end of each block of tied values the number of wrong labels is known; over
     # the orders within a block its mean is linear.

@@ -97,6 +97,12 @@ def test_sizes_that_a_party_does_not_have_are_refused(parties):
         detection_curve(Recorder(), sizes=[1, 11], **parties)
 
 
+@pytest.mark.parametrize("sizes", [[0], [-3], [2.5], [1, -1], [np.nan]])
+def test_sizes_that_are_no_numbers_of_rows_are_refused(parties, sizes):
+    with pytest.raises(ValueError, match="sizes (must be whole numbers|contains NaN)"):
+        detection_curve(Recorder(), sizes=sizes, **parties)
+
+
 @pytest.mark.parametrize("name", ["groups", "wrong", "epsilons", "sizes"])
 def test_a_number_in_place_of_an_array_is_refused(parties, name):
     message = f"'{name}' parameter of detection_curve must be"
@@ -104,10 +110,22 @@ def test_a_number_in_place_of_an_array_is_refused(parties, name):
         detection_curve(Recorder(), **{**parties, name: 1})
 
 
-def test_a_mask_of_another_length_is_refused(parties):
-    parties["wrong"] = np.ones(5, dtype=bool)
-    with pytest.raises(ValueError, match=r"wrong must have one entry per group \(6\)"):
-        detection_curve(Recorder(), **parties)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.arange(5) < 2, r"wrong must have one entry per group \(6\)"),
+        (np.ones(6, dtype=bool), "wrong must have entries of both kinds"),
+        (np.arange(6), "wrong must be a mask"),
+    ],
+)
+def test_masks_that_mark_no_groups_are_refused_before_a_fit(parties, wrong, message):
+    class Unfitted(Recorder):
+        def fit(self, X, y, **parameters):
+            raise AssertionError("a fit may charge a ledger")
+
+    parties["wrong"] = wrong
+    with pytest.raises(ValueError, match=message):
+        detection_curve(Unfitted(), **parties)
 
 
 class TestDisplay:

@@ -2,7 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skvalue.inspection import mean_adjusted_variance, noisy_label_auc
+from skvalue.inspection import (
+    mean_adjusted_variance,
+    noisy_label_auc,
+    wrong_label_curve,
+)
 
 
 def pairwise_auc(values, is_noisy):
@@ -71,30 +75,37 @@ def test_labels_of_another_length_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("values", "is_noisy", "message"),
+    ("values", "mask", "message"),
     [
-        (
-            [0, 1, 2],
-            [True, False],
-            r"values and is_noisy .* same length\. Got 3 and 2\.",
-        ),
-        ([0.0, np.nan], [True, False], "values contains NaN"),
-        ([0.0, -np.inf], [True, False], "values contains infinity"),
-        ([0, 1], [False, False], r"both noisy and clean rows\. Got False for all 2\."),
-        ([0, 1, 2], [1, 1, 1], r"both noisy and clean rows\. Got 1 for all 3\."),
-        ([0, 1, 2], [0, 2, 5], r"is_noisy must be a mask .* Got the entries 0, 2, 5\."),
+        ([0, 1, 2], [True, False], r"must have one entry per value \(3\)\. Got 2\."),
+        ([0, 1], [False, False], r"both kinds, .*\. Got False for all 2\."),
+        ([0, 1, 2], [1, 1, 1], r"both kinds, .*\. Got 1 for all 3\."),
+        ([0, 1, 2], [0, 2, 5], r"must be a mask .* Got the entries 0, 2, 5\."),
         (range(9), range(9), r"Got the entries 0, 1, 2, 3, 4, \.\.\."),
-        (
-            [0, 1],
-            ["yes", "no"],
-            "is_noisy must be a mask .* Got the entries 'no', 'yes'",
-        ),
-        ([[0, 1], [2, 3]], [True, False], "must be one column"),
+        ([0, 1], ["yes", "no"], "must be a mask .* Got the entries 'no', 'yes'"),
     ],
 )
-def test_wrong_values_or_masks_are_refused(values, is_noisy, message):
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(noisy_label_auc, "is_noisy"), (wrong_label_curve, "is_wrong")],
+)
+def test_masks_of_one_kind_or_none_are_refused(function, name, values, mask, message):
+    with pytest.raises(ValueError, match=f"^{name} .*{message}"):
+        function(values, mask)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.0, np.nan], "values contains NaN"),
+        ([0.0, -np.inf], "values contains infinity"),
+        ([[0, 1], [2, 3]], "must be one column"),
+    ],
+)
+@pytest.mark.parametrize("function", [noisy_label_auc, wrong_label_curve])
+def test_values_that_are_no_column_of_numbers_are_refused(function, values, message):
     with pytest.raises(ValueError, match=message):
-        noisy_label_auc(values, is_noisy)
+        function(values, [True, False])
 
 
 def test_mean_adjusted_variance_is_squared_error_over_size():
