@@ -64,9 +64,9 @@ class LogisticSolver(BatchedSolver):
     `tol`, `max_iter` and `solver` of the estimator are ignored. Columns are centred if
     the intercept makes up for it, and scaled together with their penalty, which changes
     no decision: Newton's method then keeps its digits, whatever their units. An engine
-    gives
-    coefficients of shape (m, K, p): of two classes K = 1, of more a row each, which is
-    0 for the classes that a coalition lacks, and for the first of two that it has.
+    gives coefficients of shape (m, K, p): of two classes K = 1, of more a row each,
+    which is 0 for the classes that a coalition lacks, and for the first of two that it
+    has.
     """
 
     name = "logistic"
