@@ -36,7 +36,7 @@ X_VAL = np.array([0.0, 0.2, 0.4, 0.6, 5.0, 7.0])
 Y_VAL = np.array([0, 1, 0, 1, 0, 1])
 ROWS = [(0.05, 0), (0.3, 1), (5.0, 1), (20.0, 0)]
 CANARY = (0.3, 0)
-N_TKNN_FITS = 3
+N_TKNN_FITS = 4
 N_COPIES = 200
 
 
@@ -212,7 +212,7 @@ def sampled_noise(short=1.0):
 # that parameters stay at zero: a value is a number times the sum of what the canary has
 # released along the gradient of the utility, the way of all canaries.
 N_PERMUTATIONS = 4
-N_CANARIES = 1000
+N_CANARIES = 2000
 CLIP = 0.7
 SETTING = {
     "learning_rate": 1e-6,
