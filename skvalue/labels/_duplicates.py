@@ -27,6 +27,12 @@ _MAX_DIMENSIONS = 64
 # of the range between the quantiles of 5 % and 95 % of their column.
 _SAME_FRACTION = 0.003
 
+# Smallest range of a column, as a fraction of its largest absolute number.
+_MIN_RANGE = 1e-12
+
+# Numbers are rounded to multiples of 1e-307 at least, which are no denormal ones.
+_MIN_EXPONENT = -307
+
 # Smallest ratio of the distances of the second nearest row and of the nearest one, for
 # a row of a similar pair.
 _ISOLATION = 5.0
@@ -203,7 +209,8 @@ def _round(numbers):
     """The numbers to six digits."""
     has_size = np.isfinite(numbers) & (numbers != 0)
     sizes = np.abs(np.where(has_size, numbers, 1.0))
-    units = 10.0 ** (np.floor(np.log10(sizes)) - 5)
+    exponents = np.maximum(np.floor(np.log10(sizes)) - 5, _MIN_EXPONENT)
+    units = 10.0**exponents
     # Adding zero makes -0 a 0.
     return np.round(numbers / units) * units + 0.0
 
@@ -264,8 +271,12 @@ def _similar_pairs(columns, hashes, codes):
     table = np.column_stack(numbers)
     low, high = np.nanquantile(table, [0.05, 0.95], axis=0)
 
+    # Where nearly all numbers of a column are one, any other is far from it.
+    smallest_range = _MIN_RANGE * np.nanmax(np.abs(table), axis=0)
+    ranges = np.maximum(high - low, np.maximum(smallest_range, 1e-300))
+
     # A missing number is equal to another one, and far from all that are there.
-    points = np.nan_to_num(table / np.maximum(high - low, 1e-300), nan=-9.0)
+    points = np.nan_to_num(table / ranges, nan=-9.0)
     points = points[first_rows]
     texts = hashes[:, ~is_measured].sum(axis=1)[first_rows]
 

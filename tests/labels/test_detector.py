@@ -484,6 +484,18 @@ def test_near_rows_of_many_columns_are_pairs():
     assert duplicates.codes.tolist() == list(range(100))
 
 
+@pytest.mark.parametrize("size", [1e-320, 1.0, 1e9, 1e300])
+def test_rare_amounts_of_any_size_are_compared(size, rng):
+    """The range of nearly all numbers of such a column is zero."""
+    X = rng.lognormal(3, 1, size=(1000, 7))
+    X[:, 6] = np.where(np.arange(1000) % 30 == 0, size * rng.random(1000), 0.0)
+    jittered = X[:12].copy()
+    jittered[:, :6] *= 1 + rng.normal(0, 1e-4, (12, 6))
+    duplicates = find_duplicates(np.vstack([X, jittered]))
+    pairs = sorted(map(sorted, duplicates.similar.tolist()))
+    assert pairs == [[i, 1000 + i] for i in range(12)]
+
+
 def frame_with_copies(change):
     """A table of 300 rows, and the first 12 again, changed in a way."""
     rng = np.random.default_rng(0)
