@@ -13,7 +13,6 @@ import numpy as np
 from ..exceptions import ParameterError
 from .csv_text import csv_text_of_frame
 from .optional import import_optional
-from .writing import replaced
 
 _ARROW_KINDS = (".parquet", ".arrow", ".feather")
 KINDS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".xlsx", ".jsonl", *_ARROW_KINDS)
@@ -80,45 +79,15 @@ def check_outputs(options, kinds, inputs):
         used.add(target)
 
 
-def write_release(sizes, make):
-    """Write a release, and what is said beside it, to files: all of them or none.
-
-    The space is taken before the release is made, which charges a ledger: a full disk
-    costs nothing. A release that cannot be written afterwards is printed.
-
-    sizes : dict, path -> largest number of bytes of the file; the release comes first
-    make : function that makes the release, and returns the texts of the files
-    """
-    texts = None
-    try:
-        with replaced(sizes) as files:
-            for file, size in zip(files, sizes.values()):
-                file.write(bytes(size))
-                file.flush()
-                os.fsync(file.fileno())
-
-            texts = make()
-            for file, text in zip(files, texts):
-                file.seek(0)
-                file.write(text.encode())
-                file.truncate()
-    except OSError as error:
-        outcome = "nothing was released"
-        if texts is not None:
-            outcome = "the release was made and is printed: keep it"
-            print(texts[0])
-        raise OSError(f"--output could not be written ({error}); {outcome}.") from error
-
-
 def write_frame(frame, path):
-    """The function that writes a frame to a file, as the end of the path says."""
+    """What a file of a frame holds, as of `write_files`, by the end of its path."""
     ending = ending_of(path)
     if ending in (".csv", ".csv.gz", ".tsv", ".tsv.gz"):
         separator = "\t" if ending.startswith(".tsv") else ","
         content = csv_text_of_frame(frame, separator).encode()
         if ending.endswith(".gz"):
             content = compressed(content)
-        return partial(_write, content)
+        return content
     if ending == ".xlsx":
         return partial(write_excel, [frame.columns, *frame.itertuples(index=False)])
     if ending == ".jsonl":
@@ -126,10 +95,6 @@ def write_frame(frame, path):
     if ending == ".parquet":
         return partial(frame.to_parquet, index=False)
     return frame.reset_index(drop=True).to_feather
-
-
-def _write(content, file):
-    file.write(content)
 
 
 def _write_json_lines(frame, file):

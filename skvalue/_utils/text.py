@@ -1,6 +1,7 @@
 """Numbers and words as people write them."""
 
 import re
+import shlex
 
 import numpy as np
 
@@ -56,7 +57,9 @@ def number_text(number, grouped=True):
     ['4,511,000', '0.1235', '3', '2e-09']
     """
     number = float(number)  # 1e15 is infinite in float16
-    digits = 4 if grouped else 6
+    digits = 6
+    if grouped:
+        digits = 4
     if number == 0 or not 1e-4 <= abs(number) < 1e15:
         return f"{number:.{digits}g}"
     places = max(digits - 1 - int(np.floor(np.log10(abs(number)))), 0)
@@ -74,4 +77,21 @@ def plural(n, word):
     >>> plural(1, "row"), plural(1200, "row")
     ('1 row', '1,200 rows')
     """
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
+    if n == 1:
+        return f"{n:,} {word}"
+    return f"{n:,} {word}s"
+
+
+def shell_word(text):
+    """A path or another word as a shell takes it, in quotes if they are needed.
+
+    Double quotes are those of all systems.
+
+    >>> print(shell_word("a.csv"), shell_word("my table.csv"), shell_word('$a".csv'))
+    a.csv "my table.csv" '$a".csv'
+    """
+    if re.fullmatch(r"[\w@%+=:,./\\-]+", text):
+        return text
+    if re.search(r'["$`!]', text):
+        return shlex.quote(text)
+    return f'"{text}"'

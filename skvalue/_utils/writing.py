@@ -1,11 +1,14 @@
 """Files that are written as a whole or not at all."""
 
 import errno
+import io
 import os
 import secrets
 import stat
+import tempfile
 from contextlib import contextmanager, suppress
 
+from .messages import message_of_file
 from .untrusted import refuse_no_file
 
 
@@ -71,9 +74,86 @@ def write_files(writers, mode=0o666):
     """
     with replaced(writers, mode) as files:
         for file, content in zip(files, writers.values()):
-            if callable(content):
-                content(file)
-            elif isinstance(content, str):
-                file.write(content.encode("utf-8"))
-            else:
-                file.write(content)
+            _write(content, file)
+
+
+def _write(content, file):
+    """Write text, bytes, or what a function writes to a file."""
+    if callable(content):
+        content(file)
+    elif isinstance(content, str):
+        file.write(content.encode("utf-8"))
+    else:
+        file.write(content)
+
+
+def write_results(writers):
+    """Write results that took long, see `write_files`.
+
+    If a path cannot be written any more, since its folder is gone or its disk is full,
+    they are saved in a new folder for temporary files, and the OSError says where.
+    """
+    try:
+        write_files(writers)
+    except OSError as error:
+        folder = _saved_elsewhere(writers)
+        if folder is None:
+            raise
+        reason = message_of_file(error) or f"{error}."
+        raise OSError(
+            f"{reason} What was computed is saved in the folder {folder}."
+        ) from error
+
+
+def _saved_elsewhere(writers):
+    """A new folder with the files, or None if it cannot be written."""
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(prefix="skvalue-")
+        elsewhere = {}
+        for number, (path, content) in enumerate(writers.items()):
+            name = os.path.basename(path)
+            if os.path.join(folder, name) in elsewhere:
+                name = f"{number}-{name}"
+            elsewhere[os.path.join(folder, name)] = content
+        write_files(elsewhere)
+    except OSError:
+        if folder is not None:
+            os.rmdir(folder)
+        return None
+    return folder
+
+
+def write_release(sizes, make):
+    """Write a release, and what is said beside it, to files: all of them or none.
+
+    The space is taken before the release is made, which charges a ledger: a full disk
+    costs nothing. A release that cannot be written afterwards is printed. Returns the
+    text of the release.
+
+    sizes : dict, path -> largest number of bytes of the file
+    make : function that makes the release, and returns a list of what the files shall
+        hold, as of `write_files`, and a text with all that was released
+    """
+    text = None
+    try:
+        with replaced(sizes) as files:
+            for file, size in zip(files, sizes.values()):
+                file.write(bytes(size))
+                file.flush()
+                os.fsync(file.fileno())
+
+            contents, text = make()
+            for file, content in zip(files, contents):
+                buffer = io.BytesIO()
+                _write(content, buffer)
+                file.seek(0)
+                file.write(buffer.getvalue())
+                file.truncate()
+    except OSError as error:
+        outcome = "nothing was released"
+        if text is not None:
+            outcome = "the release was made and is printed: keep it"
+            print(text)
+        raise OSError(f"--output could not be written ({error}); {outcome}.") from error
+    return text

@@ -21,9 +21,9 @@ from .._utils.csv_columns import (
     refuse_broken_lines,
 )
 from .._utils.csv_text import csv_text
-from .._utils.output_files import check_outputs, write_release
+from .._utils.output_files import check_outputs
 from .._utils.untrusted import read_text
-from .._utils.writing import write_files
+from .._utils.writing import write_files, write_release
 from ..exceptions import ParameterError
 from ..privacy import ledger_of
 from ..rewards import shares
@@ -514,7 +514,8 @@ def _write_release(options):
             columns=(*model.columns, model.target),
             release=party.release_,
         )
-        return [named.to_json(), *notes]
+        text = named.to_json()
+        return [text, *notes], text
 
     write_release(sizes, make)
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")

@@ -3,6 +3,7 @@
 import ast
 import os
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import skvalue
 from skvalue import DataShapleyValuer, LabelErrorDetector
 from skvalue.audit import audit_table
 from skvalue.audit.commands import main
+from skvalue.privacy import Ledger
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -121,6 +123,90 @@ def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
         WRITERS[name](path, table)
     assert path.read_text() == "earlier"
     assert os.listdir(tmp_path) == [name]
+
+
+# Command -> the names of its files.
+RESULTS = {
+    "value -o OUT/o.csv": ["o.csv"],
+    "value -o OUT/o.xlsx": ["o.xlsx"],
+    "clean --method knn -o OUT/o.csv --report OUT/r.csv": ["o.csv", "r.csv"],
+    "clean --method knn -o OUT/o.csv --report OUT/other/o.csv": ["1-o.csv", "o.csv"],
+    "audit --checks fast -o OUT/o.html --findings OUT/f.json": ["f.json", "o.html"],
+    "check --checks fast --findings OUT/f.json": ["f.json"],
+}
+
+
+@pytest.mark.parametrize("line", RESULTS)
+def test_results_that_cannot_be_written_any_more_are_saved_elsewhere(
+    line, table, tmp_path, monkeypatch, capsys
+):
+    if "xlsx" in line:
+        pytest.importorskip("openpyxl")
+    replace = os.replace
+    out = tmp_path / "out"
+    (out / "other").mkdir(parents=True)
+
+    def no_space(source, target):
+        if str(target).startswith(str(out)):
+            raise OSError(28, "No space left on device", target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", no_space)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    name, *words = line.replace("OUT", str(out)).split()
+    with pytest.raises(OSError, match="the command failed"):
+        command(table, name, *words)
+    [folder] = tmp_path.glob("skvalue-*")
+    message = capsys.readouterr().err
+    assert f"What was computed is saved in the folder {folder}." in message
+    assert "o.csv could not be used: No space" in message or "o.csv" not in line
+    assert sorted(os.listdir(folder)) == RESULTS[line]
+    assert all(path.stat().st_size for path in folder.iterdir())
+    assert not [path for path in out.rglob("*") if path.is_file()]
+
+
+# A private command -> what its output must hold, besides the guarantee.
+RELEASES = {
+    "value --method tknn -o OUT/o.csv": "row,value,error",
+    "value --method tknn -o OUT/o.parquet": "row,value,error",
+    "audit -o OUT/o.html": "improbable",
+}
+
+
+@pytest.mark.parametrize("line", RELEASES)
+def test_a_release_that_cannot_be_written_is_printed(
+    line, table, tmp_path, monkeypatch, capsys
+):
+    def no_space(*paths):
+        raise OSError(28, "No space left on device")
+
+    if "parquet" in line:
+        pytest.importorskip("pyarrow")
+    (tmp_path / "out").mkdir()
+    ledger = Ledger(tmp_path / "ledger.sqlite", "rows", epsilon=2.0, delta=1e-4)
+    monkeypatch.setattr(os, "replace", no_space)
+    name, *words = line.replace("OUT", str(tmp_path / "out")).split()
+    with pytest.raises(OSError, match="the command failed"):
+        command(table, name, *words, "--epsilon", "1", "--ledger", ledger.path)
+    printed = capsys.readouterr()
+    assert "the release was made and is printed: keep it." in printed.err
+    assert RELEASES[line] in printed.out
+    assert ledger.n_charges == 1
+    assert not os.listdir(tmp_path / "out")
+
+
+@pytest.mark.parametrize("line", RELEASES)
+def test_a_release_without_space_costs_nothing(line, table, tmp_path, capsys):
+    if "parquet" in line:
+        pytest.importorskip("pyarrow")
+    (tmp_path / "out").mkdir()
+    ledger = Ledger(tmp_path / "ledger.sqlite", "rows", epsilon=2.0, delta=1e-4)
+    name, *words = line.replace("OUT", str(tmp_path / "out")).split()
+    with full_disk(20_000), pytest.raises(OSError, match="the command failed"):
+        command(table, name, *words, "--epsilon", "1", "--ledger", ledger.path)
+    assert "nothing was released" in capsys.readouterr().err
+    assert ledger.n_charges == 0
+    assert not os.listdir(tmp_path / "out")
 
 
 @pytest.mark.parametrize("make", NO_FILES)

@@ -1,8 +1,10 @@
 """Every kind of file that a person hands over, in every command on tables."""
 
 import gzip
+import html
 import json
 import re
+import shlex
 import shutil
 from importlib.util import find_spec
 
@@ -117,6 +119,27 @@ def test_the_command_that_an_audit_prints_next_is_taken(
     fixed = words[words.index("-o") + 1]
     assert page.read_text(encoding="utf-8").count(f"t.fixed.{kind}") == 1
     assert fixed.endswith(f"page.fixed.{kind}")
+
+
+NAMES = ["my table.csv", "Größe.csv", "a&b (1).csv", "it's.csv", "-x.csv", "$HOME.csv"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_takes_the_names_of_the_next_command(name, tmp_path, capsys):
+    path = tmp_path / name
+    write(table(), path)
+    page = tmp_path / "my page.html"
+    line = ["audit", path, "--target", "label", "-o", page, "--checks", "fast"]
+    assert command(list(map(str, line))) == 0
+    out = capsys.readouterr().out
+    [printed] = [line for line in out.splitlines() if "Next: " in line]
+    words = shlex.split(printed.partition("skvalue ")[2])
+    assert words == ["fix", str(path), "FILE", "-o", f"{tmp_path}/my page.fixed.csv"]
+    shown = html.unescape(page.read_text(encoding="utf-8"))
+    [fix] = re.findall("skvalue (fix .*?)</code>", shown)
+    stem = name.removesuffix(".csv")
+    corrections = f"{stem}.corrections.csv"
+    assert shlex.split(fix) == ["fix", name, corrections, "-o", f"{stem}.fixed.csv"]
 
 
 @pytest.mark.parametrize("kind", cases(ENDINGS, "csv.gz"))

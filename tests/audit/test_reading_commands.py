@@ -508,6 +508,23 @@ def test_a_closed_output_stops_no_command(closed, shell, tmp_path):
     assert (tmp_path / "v.csv").exists()
 
 
+# An output on a full disk -> the exit code: what is printed on the first one is lost.
+FULL = {"> /dev/full": 2, "2> /dev/full": 0}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("full", FULL)
+def test_a_full_disk_under_what_is_printed_loses_no_file(full, shell, tmp_path):
+    done = shell(f"value FOLDER/t.csv --target kauf -o FOLDER/v.csv {full}")
+    assert done.returncode == FULL[full], done.stderr
+    assert (tmp_path / "v.csv").exists()
+    if "2>" not in full:
+        assert done.stderr.decode() == (
+            "error: what was printed is lost (No space left on device); the files are "
+            "written.\n"
+        )
+
+
 # What pandas is said to have written of the columns.
 METADATA = [
     "{}", "[]", "x", '{"columns": [], "index_columns": ["a"]}',

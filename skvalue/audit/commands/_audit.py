@@ -5,11 +5,20 @@ import os
 from dataclasses import replace
 
 from ..._utils.output_files import check_outputs, ending_of
-from ..._utils.writing import write_files
+from ..._utils.text import shell_word
+from ..._utils.writing import write_results
 from ...labels import LabelErrorDetector
 from .. import audit_table
 from ..reading import FIRST_ROW, column_entries, is_folder
-from ._check import exit_code, refuse_corrections, report_findings
+from ._check import (
+    corrections_of_findings,
+    exit_code,
+    files_of_findings,
+    gate_of_findings,
+    print_corrections,
+    print_findings,
+    refuse_corrections,
+)
 from ._options import (
     CHECKS,
     OF_CHECKS,
@@ -78,20 +87,37 @@ def _run(options):
         said={**report.said, "read": rows.notes},
         findings=rows.all_findings(report.findings),
     )
-    findings_code = report_findings(report.findings, rows, options)
+    print_findings(report.findings, rows)
     if rows.pictures is not None:
         print(*_listed_pictures(report, rows), sep="\n")
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
-    write_report(report, options)
-    stem = os.path.splitext(options.output)[0]
-    ending = ".csv" if is_folder(options.table) else ending_of(options.table)
-    print(
-        f"Next: look at the rows of {options.output} and save the corrections; then "
-        f"skvalue fix {options.table} FILE -o {stem}.fixed{ending}"
-    )
+
+    corrections = corrections_of_findings(report.findings, rows, options)
+    of_report = files_of_report(report, options)
+    of_findings = files_of_findings(report.findings, corrections, rows, options)
+    write_results({**of_report, **of_findings})
+    print_sizes(of_report)
+    print_corrections(corrections, options)
+    print(_next_command(options))
+
+    findings_code = gate_of_findings(report.findings, options.fail_on_findings)
     what = "the fraction of rows whose suggestion differs, without verdicts,"
     list_code = compare(report.fraction_listed, what, options.fail_on)
     return max(findings_code, list_code)
+
+
+def _next_command(options):
+    """What can be done with the page."""
+    stem, _ = os.path.splitext(options.output)
+    ending = ".csv"
+    if not is_folder(options.table):
+        ending = ending_of(options.table)
+    table = shell_word(options.table)
+    fixed = shell_word(f"{stem}.fixed{ending}")
+    return (
+        f"Next: look at the rows of {options.output} and save the corrections; then "
+        f"skvalue fix {table} FILE -o {fixed}"
+    )
 
 
 def _listed_pictures(report, rows):
@@ -102,8 +128,8 @@ def _listed_pictures(report, rows):
         yield f"row {report.numbers[row]}: {paths[row]} ({label})"
 
 
-def write_report(report, options):
-    """Write the files that were asked for, all or none, and print their names."""
+def files_of_report(report, options):
+    """Path -> content of the files of a report that were asked for."""
     contents = {}
     if options.output is not None:
         names = {
@@ -117,8 +143,12 @@ def write_report(report, options):
         contents[options.csv] = report.to_csv()
     if options.tasks is not None:
         contents[options.tasks] = json.dumps(report.to_label_studio())
-    write_files(contents)
-    for path in contents:
+    return contents
+
+
+def print_sizes(paths):
+    """Print the names and sizes of files that were written."""
+    for path in paths:
         print(f"{path}: {os.path.getsize(path):,} bytes.")
 
 
@@ -127,5 +157,7 @@ def compare(fraction, what, limit):
     if limit is None:
         return 0
     is_above = fraction > limit
-    relation = "above" if is_above else "at most"
+    relation = "at most"
+    if is_above:
+        relation = "above"
     return exit_code(is_above, f"{what} is {fraction:.4f}, {relation} {limit:g}")

@@ -5,7 +5,8 @@ from collections import Counter
 from dataclasses import asdict
 
 from ..._utils.output_files import check_outputs
-from ..._utils.writing import write_files
+from ..._utils.text import plural
+from ..._utils.writing import write_results
 from .. import check_table, corrections_to_csv
 from ..checks import SEVERITIES, rows_shown
 from ..reading import FIRST_ROW, is_folder
@@ -45,7 +46,12 @@ def _run(options):
         cells=options.checks == "all",
         random_state=options.seed,
     )
-    return report_findings(rows.all_findings(findings), rows, options)
+    findings = rows.all_findings(findings)
+    print_findings(findings, rows)
+    corrections = corrections_of_findings(findings, rows, options)
+    write_results(files_of_findings(findings, corrections, rows, options))
+    print_corrections(corrections, options)
+    return gate_of_findings(findings, options.fail_on_findings)
 
 
 def refuse_corrections(options):
@@ -54,40 +60,61 @@ def refuse_corrections(options):
         raise ValueError("--corrections must be used with --target. Got no target.")
 
 
-def report_findings(findings, rows, options):
-    """Print findings, write the files that were asked for, and return the exit code."""
+def print_findings(findings, rows):
+    """Print findings, a line for each, and how many there are."""
     for finding in findings:
         # Those of the labels of the file were printed with the table.
         if finding not in rows.findings:
             print(_line(finding, rows.numbers + FIRST_ROW))
-    counts = Counter(finding.severity for finding in findings)
-    print(f"checks: {_summary(counts)}.")
+    print(f"checks: {_summary(_counts(findings))}.")
 
+
+def corrections_of_findings(findings, rows, options):
+    """What can be corrected, if a file is asked for; else nothing."""
+    if options.corrections is None:
+        return []
+    return rows.corrections(findings, options.target)
+
+
+def files_of_findings(findings, corrections, rows, options):
+    """Path -> content of the files of findings that were asked for."""
     contents = {}
     if options.findings is not None:
         contents[options.findings] = _to_json(findings, rows)
     if options.corrections is not None:
-        corrections = rows.corrections(findings, options.target)
         contents[options.corrections] = corrections_to_csv(corrections)
-        print(f"{options.corrections}: {len(corrections)} corrections.")
-    write_files(contents)
+    return contents
 
-    limit = options.fail_on_findings
+
+def print_corrections(corrections, options):
+    """Print how many corrections were written, if any were asked for."""
+    if options.corrections is not None:
+        print(f"{options.corrections}: {len(corrections)} corrections.")
+
+
+def gate_of_findings(findings, limit):
+    """The exit code: whether a finding is as severe as the limit, if there is one."""
     if limit is None:
         return 0
+    counts = _counts(findings)
     severities = SEVERITIES[: SEVERITIES.index(limit) + 1]
     n_failing = sum(counts[severity] for severity in severities)
     return exit_code(n_failing > 0, f"{n_failing} findings are {limit}s or worse")
 
 
+def _counts(findings):
+    """Number of findings of each severity."""
+    return Counter(finding.severity for finding in findings)
+
+
 def _summary(counts):
     """Numbers of findings by severity, such as "1 error, 2 notes"."""
-    parts = []
-    for severity in SEVERITIES:
-        n = counts[severity]
-        if n:
-            parts.append(f"{n} {severity}{'s' if n > 1 else ''}")
-    return ", ".join(parts) or "nothing was found"
+    texts = [
+        plural(counts[severity], severity)
+        for severity in SEVERITIES
+        if counts[severity]
+    ]
+    return ", ".join(texts) or "nothing was found"
 
 
 def _line(finding, numbers):
@@ -95,17 +122,20 @@ def _line(finding, numbers):
     rows = rows_shown(finding, _SHOWN)
     if not rows:
         return str(finding)
-    listed = ", ".join(str(numbers[row]) for row in rows)
-    more = ", ..." if len(finding.rows) > len(rows) else ""
-    return f"{finding} (rows {listed}{more})"
+    shown = [str(numbers[row]) for row in rows]
+    if len(finding.rows) > len(rows):
+        shown.append("...")
+    return f"{finding} (rows {', '.join(shown)})"
 
 
 def _to_json(findings, rows):
     """Findings with rows as a spreadsheet counts them."""
     entries = []
     for finding in findings:
-        of_file = rows.numbers_val if finding.of_validation else rows.numbers
-        numbers = (of_file + FIRST_ROW).tolist()
+        numbers = rows.numbers
+        if finding.of_validation:
+            numbers = rows.numbers_val
+        numbers = (numbers + FIRST_ROW).tolist()
         entry = asdict(finding)
         entry["rows"] = [numbers[row] for row in finding.rows]
         entry["cells"] = [(numbers[row], column) for row, column in finding.cells]
@@ -119,5 +149,8 @@ def _to_json(findings, rows):
 
 def exit_code(has_failed, reason):
     """1 if a gate failed, else 0; prints which, and why."""
-    print(f"gate {'failed' if has_failed else 'passed'}: {reason}.")
-    return int(has_failed)
+    if has_failed:
+        print(f"gate failed: {reason}.")
+        return 1
+    print(f"gate passed: {reason}.")
+    return 0

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from ..._utils.output_files import KINDS, check_outputs, ending_of, write_frame
 from ..._utils.untrusted import refuse
-from ..._utils.writing import write_files
+from ..._utils.writing import write_results
 from ...selection import ValueFilter, label_caps
 from ..reading import FIRST_ROW, is_folder
 from ._fix import read_report
@@ -113,17 +113,17 @@ def _run(options):
     if options.report is not None:
         frame = _with_reasons(dropped, rows.reading.frame)
         contents[options.report] = write_frame(frame, options.report)
-    write_files(contents)
+    write_results(contents)
 
     n_rows = len(rows.y)
-    why = "none is dropped"
-    is_by_labels = named_by is None and _has_caps(row_filter)
-    if len(kept) < n_rows and is_by_labels:
-        why = "of the others another label is more probable"
-    elif len(kept) < n_rows and named_by is None:
-        why = "the others have the lowest values"
-    elif len(kept) < n_rows:
+    if len(kept) == n_rows:
+        why = "none is dropped"
+    elif named_by is not None:
         why = "the others are wrong by a verdict"
+    elif _has_caps(row_filter):
+        why = "of the others another label is more probable"
+    else:
+        why = "the others have the lowest values"
     print(f"{options.output}: {len(kept)} of {n_rows} rows; {why}.")
     if rows.task == "classification" and named_by is None:
         _print_losses(rows, kept, row_filter)

@@ -5,7 +5,7 @@ import io
 import os
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 
 import skvalue
 
@@ -36,7 +36,7 @@ to begin with:
 
 exit codes: 0 done; 1 a gate of --fail-on or --fail-on-findings failed; 2 the
 input was refused, for the reason on the standard error; 130 interrupted by
-Ctrl-C. Nothing is written with 2 and 130.
+Ctrl-C. Nothing is written with 2 and 130, unless the standard error says where.
 """
 _COMMANDS = (_example, _audit, _check, _review, _fix, _clean, _value, _methods)
 _LONGEST = 1000  # letters of a message
@@ -65,38 +65,59 @@ def main(arguments=None):
         was refused, which one sentence on the standard error says, 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if sys.stderr is None:  # closed, as by 2>&-
+    if sys.stderr is None:  # closed, as by 2>&-; the parser writes to it
         sys.stderr = io.StringIO()
     options = _parser().parse_args(arguments)
-    with warnings.catch_warnings(), redirect_stdout(_Output(sys.stdout)):
+    output = _Output(sys.stdout)
+    with (
+        warnings.catch_warnings(),
+        redirect_stdout(output),
+        redirect_stderr(_Output(sys.stderr)),
+    ):
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
-        try:
-            return options.run(options) or _DONE
-        except _EXPECTED as error:
-            print(f"error: {_one_line(error)}", file=sys.stderr)
-            return _BAD_INPUT
-        except KeyboardInterrupt:
-            print("interrupted: nothing was written.", file=sys.stderr)
-            return _INTERRUPTED
-        except Exception as error:  # a fault of ours: 1 is the code of a gate alone
-            kind = type(error).__name__
-            print(f"error: an unexpected {kind}: {_one_line(error)}", file=sys.stderr)
-            return _BAD_INPUT
+        code = _run(options)
+        if output.error is None or code in (_BAD_INPUT, _INTERRUPTED):
+            return code
+        reason = output.error.strerror or str(output.error)
+        print(
+            f"error: what was printed is lost ({reason}); the files are written.",
+            file=sys.stderr,
+        )
+        return code or _BAD_INPUT
+
+
+def _run(options):
+    """Run the command of the options, and return its exit code."""
+    try:
+        return options.run(options) or _DONE
+    except _EXPECTED as error:
+        print(f"error: {_one_line(error)}", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written.", file=sys.stderr)
+        return _INTERRUPTED
+    except Exception as error:  # a fault of ours: 1 is the code of a gate alone
+        kind = type(error).__name__
+        print(f"error: an unexpected {kind}: {_one_line(error)}", file=sys.stderr)
+        return _BAD_INPUT
 
 
 class _Output:
-    """Standard output that stops no command.
+    """Standard output, or the standard error, that stops no command.
 
-    It goes nowhere if it is closed, or once its reader is gone, so that files are still
-    written when, for example, the reader is ``head``. Letters that its encoding lacks
-    are replaced.
+    It goes nowhere if it is closed, once its reader is gone or its disk is full, so
+    that files are still written when, for example, the reader is ``head``. Letters that
+    its encoding lacks are replaced.
+
+    `error`: why it could not be written, or None; a reader that is gone is no error.
     """
 
     def __init__(self, stream):
         if stream is None:  # closed, as by >&-
             stream = io.StringIO()
         self._stream = stream
+        self.error = None
 
     def write(self, text):
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
@@ -104,8 +125,17 @@ class _Output:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                self.error = error
+            self._discard()
+
+    def _discard(self):
+        """Let go nowhere what is written from now on."""
+        if self._stream in (sys.__stdout__, sys.__stderr__):
+            # What is in its buffer is written when the process ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        self._stream = io.StringIO()
 
     def __getattr__(self, name):
         return getattr(self._stream, name)
@@ -134,7 +164,9 @@ def _parser():
 
 def _one_line(error):
     text = message_of_file(error) or in_words(error) or type(error).__name__
-    return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
+    if len(text) >= _LONGEST:
+        return text[:_LONGEST] + " ..."
+    return text
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

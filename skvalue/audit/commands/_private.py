@@ -4,10 +4,14 @@ import sys
 from contextlib import redirect_stdout
 
 from ..._utils.output_files import check_outputs
-from ..._utils.writing import write_files
+from ..._utils.writing import write_release
 from ...labels import count_improbable_labels
 from ._options import ledger_of
 from ._private_rows import read_private_rows, silent
+
+# Bytes of a page of counts, at most; a label has up to 1,000 letters.
+_BYTES_OF_PAGE = 20_000
+_BYTES_OF_CLASS = 10_000
 
 # Options that list rows.
 _OF_ROWS = (
@@ -30,16 +34,22 @@ def audit_privately(options):
     # The notes are for the curator, who has the rows.
     with redirect_stdout(sys.stderr):
         rows = read_private_rows(options)
-    with silent():
-        counts = count_improbable_labels(
-            rows.X,
-            rows.y,
-            rows.X_val,
-            rows.y_val,
-            epsilon=options.epsilon,
-            delta=options.delta,
-            ledger=ledger_of(options),
-            random_state=options.seed,
-        )
-    write_files({options.output: counts.to_html()})
-    print(counts)
+    ledger = ledger_of(options)
+
+    def make():
+        with silent():
+            counts = count_improbable_labels(
+                rows.X,
+                rows.y,
+                rows.X_val,
+                rows.y_val,
+                epsilon=options.epsilon,
+                delta=options.delta,
+                ledger=ledger,
+                random_state=options.seed,
+            )
+        return [counts.to_html()], str(counts)
+
+    # The counts charge the ledger: there is space for the page before.
+    size = _BYTES_OF_PAGE + _BYTES_OF_CLASS * len(set(rows.y_val.tolist()))
+    print(write_release({options.output: size}, make))

@@ -1,7 +1,8 @@
 """``skvalue review``: what verdicts say about the list of an audit."""
 
 from ..._utils.output_files import check_outputs
-from ._audit import compare, write_report
+from ..._utils.writing import write_files
+from ._audit import compare, files_of_report, print_sizes
 from ._fix import read_report
 from ._options import OF_REPORT, REPORT, new_command
 
@@ -28,7 +29,9 @@ def _run(options):
     check_outputs(options, OF_REPORT, [options.verdicts])
     report = read_report(options.report).read_verdicts(options.verdicts)
     print(*_sentences(report), sep="\n")
-    write_report(report, options)
+    contents = files_of_report(report, options)
+    write_files(contents)
+    print_sizes(contents)
     rate = report.statement.error_rate.rate
     what = "the error rate of the list, by the verdicts,"
     return compare(rate, what, options.fail_on)

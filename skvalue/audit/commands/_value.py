@@ -1,15 +1,15 @@
 """``skvalue value``: the values of the rows of a table."""
 
 import argparse
-from contextlib import nullcontext
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import get_scorer_names
 
+from ..._utils.csv_text import csv_text_of_frame
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
 from ..._utils.sklearn import safe_indexing
-from ..._utils.writing import write_files
+from ..._utils.writing import write_release, write_results
 from ..reading import FIRST_ROW
 from ._methods import METHODS, PRIVATE, make_valuer
 from ._options import PRIVACY, TABLE, ledger_of, new_command, refuse_privacy
@@ -21,6 +21,10 @@ from ._rows import read_rows, require_target
 _N_PARTS = 10
 _FEWEST_POINTS = 5 * _N_PARTS
 _MOST_EVALUATIONS = 2**12
+
+# Bytes of a file of private values, at most.
+_BYTES_OF_HEAD = 20_000
+_BYTES_OF_ROW = 200
 
 
 def add_command(commands):
@@ -81,55 +85,83 @@ def _empty_utility(text):
 def _run(options):
     require_target(options)
     check_outputs(options, {"output": KINDS}, [options.table, options.validation])
-    if options.epsilon is None:
-        refuse_privacy(options)
-        rows = read_rows(options).encoded()
-        parameters = {}
-    else:
-        rows = _read_privately(options)
-        parameters = {
-            "epsilon": options.epsilon,
-            "delta": options.delta,
-            "ledger": ledger_of(options),
-        }
-        rows = rows.encoded(by_validation=True)
+    parameters = {}
     for name in ("scoring", "empty_utility"):
         if getattr(options, name) is not None:
             parameters[name] = getattr(options, name)
+    if options.epsilon is not None:
+        _value_privately(options, parameters)
+        return
+
+    refuse_privacy(options)
+    rows = read_rows(options).encoded()
     valuer = make_valuer(
         options.method, random_state=options.seed, task=rows.task, **parameters
     )
-    hides_warnings = nullcontext() if options.epsilon is None else silent()
-    with hides_warnings:
-        watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+    watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+    validation_errors = None
+    if options.validation is not None:
+        validation_errors = _validation_errors(valuer, rows)
+    frame = _frame_of(valuer, rows, validation_errors)
+    write_results({options.output: write_frame(frame, options.output)})
+    print(
+        f"{options.output}: the values of {len(valuer.values_)} {_players(options)} by "
+        f"{options.method}."
+    )
 
+
+def _value_privately(options, parameters):
+    """Write values of private rows, and print their guarantee."""
+    rows = _read_privately(options).encoded(by_validation=True)
+    valuer = make_valuer(
+        options.method,
+        random_state=options.seed,
+        task=rows.task,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        ledger=ledger_of(options),
+        **parameters,
+    )
+
+    def make():
+        with silent():
+            watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+        frame = _frame_of(valuer, rows)
+        return [write_frame(frame, options.output)], csv_text_of_frame(frame)
+
+    # The fit charges the ledger: there is space for the values before.
+    size = _BYTES_OF_HEAD + _BYTES_OF_ROW * len(rows.y)
+    write_release({options.output: size}, make)
+    print(valuer.privacy_)
+    print(
+        f"{options.output}: the values of the {_players(options)} by {options.method}."
+    )
+
+
+def _frame_of(valuer, rows, validation_errors=None):
+    """The values with their errors, by the numbers of the rows or the groups."""
     if rows.groups is None:
         columns = {"row": rows.numbers + FIRST_ROW}
         if rows.pictures is not None:
             columns["path"] = rows.reading.frame["path"].to_numpy()
-        what = "rows"
     else:
         columns = {"group": valuer.groups_}
-        what = f"groups of {options.groups}"
     columns["value"] = valuer.values_
     if getattr(valuer, "values_error_", None) is not None:
         columns["error"] = valuer.values_error_
-    if options.epsilon is None and options.validation is not None:
-        errors = _validation_errors(valuer, rows)
-        if errors is not None:
-            columns["validation_error"] = errors
+    if validation_errors is not None:
+        columns["validation_error"] = validation_errors
     frame = pandas().DataFrame(columns)
     if rows.groups is not None:
         frame = frame.iloc[_order_of_names(valuer.groups_)]
-    write_files({options.output: write_frame(frame, options.output)})
-    if options.epsilon is not None:
-        print(valuer.privacy_)
-        print(f"{options.output}: the values of the {what} by {options.method}.")
-        return
-    print(
-        f"{options.output}: the values of {len(valuer.values_)} {what} by "
-        f"{options.method}."
-    )
+    return frame
+
+
+def _players(options):
+    """What has a value, in words."""
+    if options.groups is None:
+        return "rows"
+    return f"groups of {options.groups}"
 
 
 def _order_of_names(names):

@@ -12,7 +12,7 @@ import numpy as np
 from ..._utils.duration import duration
 from ..._utils.optional import import_optional
 from ..._utils.output_files import split_ending
-from ..._utils.text import number_text
+from ..._utils.text import number_text, shell_word
 from .._overview import bars_path
 from ..checks import rows_shown
 from ._verdict_files import shown_number
@@ -42,13 +42,15 @@ def page(report, files):
     files : dict, names of the files "table" and "report" for the commands that it shows
     """
     template, style, script = _assets()
+    names, words = _file_names(report, files)
     policy = (
         f"default-src 'none'; img-src data:; style-src {_hash(style)}; "
         f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
     return template.render(
         **_context(report),
-        files=_file_names(report, files),
+        files=names,
+        words=words,
         policy=policy,
         style=style,
         script=script,
@@ -76,9 +78,13 @@ def _hash(text):
 
 
 def _file_names(report, files):
-    """Names of files for the commands of the page; those with a space are quoted."""
+    """Names of files for the page, and the same as words of its commands, by name.
+
+    Files that are not known have no name.
+    """
     table = os.path.basename(os.path.normpath(files.get("table") or "."))
-    table = "" if table == "." else table
+    if table == ".":
+        table = ""
     stem, ending = split_ending(table or report.about["title"])
     names = {
         "table": table,
@@ -87,7 +93,7 @@ def _file_names(report, files):
         "fixed": f"{stem}.fixed{ending or '.csv'}",
         "page": f"{stem}.html",
     }
-    return {name: f'"{file}"' if " " in file else file for name, file in names.items()}
+    return names, {name: shell_word(file) for name, file in names.items() if file}
 
 
 def _key(report):

@@ -6,9 +6,9 @@ import os
 import numpy as np
 
 from ..._utils.output_files import KINDS, check_outputs, pandas, write_frame
-from ..._utils.writing import write_files
+from ..._utils.writing import write_results
 from ...exceptions import ParameterError
-from ..maps import BuyerModel, Identity
+from ..maps import BuyerModel, Identity, refuse_model_folder
 from ..seller import read_names, read_rows
 from .scorer import PriArTaScorer
 
@@ -100,10 +100,7 @@ def add_buyer_command(commands):
 
 
 def _export(options):
-    if os.path.exists(options.output) and not os.path.isdir(options.output):
-        raise ValueError(
-            f"--output must be a folder. Got {options.output}, which is none."
-        )
+    _check_folder(options.output)
     names = _names_of(options)
     rows = read_rows(options.rows, None if options.columns else names)
     if names is not None:
@@ -127,6 +124,22 @@ def _export(options):
     print(
         "It is fitted without noise on your rows, about which it tells whoever has it."
     )
+
+
+def _check_folder(path):
+    """Refuse, before any work, a folder to which no model could be written."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ValueError(f"--output must be a folder. Got {path}, which is none.")
+    refuse_model_folder(path)
+
+    # The first folder above it that exists.
+    folder = os.path.realpath(path)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise ParameterError(
+            "--output", f"must be in a folder that can be written. Got {path}."
+        )
 
 
 def _names_of(options):
@@ -203,7 +216,7 @@ def _score(options):
     if options.pairs is not None:
         files[options.pairs] = write_frame(pairs, options.pairs)
     if files:
-        write_files(files)
+        write_results(files)
 
 
 def _as_text(frame):

@@ -23,6 +23,7 @@ from .model import MIN_REACH as MIN_REACH
 from .model import BuyerModel as BuyerModel
 from .model import as_model as as_model
 from .model import map_rows as map_rows
+from .model import refuse_model_folder as refuse_model_folder
 from .model import row_norms as row_norms
 from .networks import make_backbone as make_backbone
 from .networks import mlp as mlp

@@ -318,12 +318,7 @@ class BuyerModel:
             If a map cannot be exported, or the folder has a model.
         """
         config, arrays = self._exported()
-        if os.path.lexists(os.path.join(folder, _CONFIG)):
-            raise ValueError(
-                "folder must be one without a model: sellers may use the model that it "
-                f"has, whose summaries fit no other. Got {os.fspath(folder)!r}: delete "
-                "it or name another one."
-            )
+        refuse_model_folder(folder)
         record = {**config, "fingerprint": self.fingerprint}
 
         def write_weights(file):
@@ -429,6 +424,16 @@ class BuyerModel:
             digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
             digest.update(array.tobytes())
         return digest.hexdigest()
+
+
+def refuse_model_folder(folder):
+    """Refuse a folder that has a model."""
+    if os.path.lexists(os.path.join(folder, _CONFIG)):
+        raise ValueError(
+            "folder must be one without a model: sellers may use the model that it "
+            f"has, whose summaries fit no other. Got {os.fspath(folder)!r}: delete it "
+            "or name another one."
+        )
 
 
 def map_rows(representation, latent, X):

@@ -6,8 +6,9 @@ folder that the buyer exported.
 
 import os
 
-from ..._utils.output_files import check_outputs, write_release
+from ..._utils.output_files import check_outputs
 from ..._utils.untrusted import read_text
+from ..._utils.writing import write_release
 from ...exceptions import ParameterError
 from ...privacy import ledger_of
 from ..maps import BuyerModel
@@ -115,10 +116,11 @@ def _summarize(options):
         sizes[options.notes] = _NOTES_SIZE
 
     def make():
-        texts = [seller.fit(rows).summary_.to_json()]
+        text = seller.fit(rows).summary_.to_json()
+        contents = [text]
         if options.notes is not None:
-            texts.append(_notes(seller))
-        return texts
+            contents.append(_notes(seller))
+        return contents, text
 
     write_release(sizes, make)
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
