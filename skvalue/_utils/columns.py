@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ..exceptions import ParameterError
-from .text import count_gaps, lacks_spaces
+from .text import count_gaps, enumeration, lacks_spaces
 
 MAX_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
 _MAX_WORDS = 100  # columns of a column of texts
@@ -64,7 +64,7 @@ def column_encoder(frame, most_entries=500_000_000, texts=()):
             f"constant. Got {frame.shape[1]} columns, none of them such."
         )
     notes = [
-        f"{kind} {_enumeration(frame.columns[columns])}: {_TREATMENTS[kind]}."
+        f"{kind} {enumeration(frame.columns[columns])}: {_TREATMENTS[kind]}."
         for kind, columns in positions.items()
         if columns
     ]
@@ -134,12 +134,6 @@ def split_texts(frame, texts=()):
     texts = [name for name, kind in kinds.items() if kind == "text"]
     not_others = ("text", "identifier", "constant")
     return texts, [name for name, kind in kinds.items() if kind not in not_others]
-
-
-def _enumeration(names):
-    """The first five names, and the number of further ones."""
-    text = ", ".join(map(str, names[:5]))
-    return f"{text} and {len(names) - 5} more" if len(names) > 5 else text
 
 
 def _kind(column, name, is_text=False):

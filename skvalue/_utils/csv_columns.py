@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..exceptions import ParameterError
+from .checks import format_values
 from .untrusted import refuse_no_file
 
 MAX_COLUMNS = 10_000
@@ -36,7 +37,7 @@ def read_header(path, separator=","):
     refuse_no_file(path, str(path))
     with open(path, "rb") as file:
         line = file.readline(_MAX_LINE).removeprefix(codecs.BOM_UTF8)
-    names = [name.strip() for name in _split(_text_of(line), separator)]
+    names = [name.strip() for name in cells_of(line, separator)]
     if len(names) > MAX_COLUMNS:
         raise ParameterError(
             str(path), f"must have at most {MAX_COLUMNS} columns. Got {len(names)}."
@@ -56,12 +57,13 @@ def read_columns(path, names, separator=","):
         raise ParameterError(
             str(path),
             f"must have a header with the {len(names)} columns "
-            f"{_listed(names)}. Got none named {_listed(missing)}.",
+            f"{format_values(names)}. Got none named {format_values(missing)}.",
         )
     repeated = [name for name in names if header.count(name) > 1]
     if repeated:
         raise ParameterError(
-            str(path), f"must name each column once. Got {_listed(repeated)} twice."
+            str(path),
+            f"must name each column once. Got {format_values(repeated)} twice.",
         )
     places = [header.index(name) for name in names]
 
@@ -71,9 +73,11 @@ def read_columns(path, names, separator=","):
     numbers = []
     lines = content.split(b"\n")[1:]
     for number, line in numbered_rows(lines, len(header)):
-        entries = _split(_text_of(line), separator)
-        is_whole = len(entries) == len(header)
-        cells.append([entries[place] for place in places] if is_whole else None)
+        entries = cells_of(line, separator)
+        if len(entries) == len(header):
+            cells.append([entries[place] for place in places])
+        else:
+            cells.append(None)
         numbers.append(number + 2)
     return CsvColumns(str(path), tuple(names), cells, numbers)
 
@@ -95,24 +99,19 @@ def numbered_rows(lines, n_columns):
             yield place, line
 
 
-def _text_of(line):
-    return line.decode("utf-8", errors="replace").rstrip("\r\n")
+def cells_of(line, separator=","):
+    """The cells of one line of a file, given its bytes.
 
-
-def _split(line, separator):
-    """The cells of one line."""
-    if '"' not in line:
-        return line.split(separator)
+    >>> cells_of(b'1,"2,5"\\r\\n'), cells_of(b'1;"2;3', ";")
+    (['1', '2,5'], ['1', '2;3'])
+    """
+    text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+    if '"' not in text:
+        return text.split(separator)
     try:
-        return next(csv.reader([line], delimiter=separator))
+        return next(csv.reader([text], delimiter=separator))
     except (csv.Error, StopIteration):
-        return [line]
-
-
-def _listed(names):
-    """Names for a message, not too many of them."""
-    shown = ", ".join(repr(name) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown}, ..."
+        return [text]
 
 
 def parse_number(cell, decimal="."):
@@ -122,11 +121,15 @@ def parse_number(cell, decimal="."):
         if "." in text:
             return math.nan
         text = text.replace(",", ".")
+    if "_" in text:  # which Python takes
+        return math.nan
     try:
-        number = math.nan if "_" in text else float(text)
+        number = float(text)
     except ValueError:
         return math.nan
-    return number if math.isfinite(number) else math.nan
+    if math.isinf(number):
+        return math.nan
+    return number
 
 
 def private_numbers(columns, n_numbers, decimal="."):
@@ -135,8 +138,13 @@ def private_numbers(columns, n_numbers, decimal="."):
     A row with a cell that is no number is a row of NaN, and so is a line of another
     number of cells: an error would tell that there is such a row.
     """
-    numbers = np.full((len(columns.cells), n_numbers), np.nan)
-    for row, cells in zip(numbers, columns.cells):
+    return numbers_of_cells(columns.cells, n_numbers, decimal)
+
+
+def numbers_of_cells(rows_of_cells, n_numbers, decimal="."):
+    """As `private_numbers`, of lists of cells, or None for a line that is no row."""
+    numbers = np.full((len(rows_of_cells), n_numbers), np.nan)
+    for row, cells in zip(numbers, rows_of_cells):
         if cells is not None:
             row[:] = [parse_number(cell, decimal) for cell in cells[:n_numbers]]
     numbers[np.isnan(numbers).any(axis=1)] = np.nan

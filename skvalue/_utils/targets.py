@@ -30,7 +30,9 @@ def check_task(task, y, name="y"):
         )
     if task != "auto":
         return task
-    return "regression" if kind == "continuous" else "classification"
+    if kind == "continuous":
+        return "regression"
+    return "classification"
 
 
 def task_of(task, estimator):
@@ -45,8 +47,11 @@ def task_of(task, estimator):
             "estimator",
             f"must be a regressor with task='regression'. Got {estimator!r}.",
         )
-    by_estimator = "regression" if is_regressor(estimator) else "classification"
-    return by_estimator if task == "auto" else task
+    if task != "auto":
+        return task
+    if is_regressor(estimator):
+        return "regression"
+    return "classification"
 
 
 def check_labels(y, name="y"):
@@ -145,8 +150,9 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
             f"(n_samples={len(codes)}).",
         )
     if len(unseen):
-        are_numbers = classes.dtype.kind in "iuf"
-        raise _unseen_labels_error(unseen, "y_val", cure if are_numbers else "")
+        if classes.dtype.kind not in "iuf":
+            cure = ""  # which is for numbers
+        raise _unseen_labels_error(unseen, "y_val", cure)
     # Small integers keep the data of the compiled loops in the CPU cache.
     dtype = np.min_scalar_type(len(classes) - 1)
     if codes_val is not None:
@@ -214,7 +220,9 @@ def _are_alike(y, classes):
 def label_kind(labels):
     """The kind of an array's dtype, with one letter for all numbers."""
     kind = labels.dtype.kind
-    return "n" if kind in "biuf" else kind
+    if kind in "biuf":
+        return "n"
+    return kind
 
 
 def refuse_other_kind(y, classes, name, of):

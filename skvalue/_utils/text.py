@@ -82,6 +82,18 @@ def plural(n, word):
     return f"{n:,} {word}s"
 
 
+def enumeration(names):
+    """The first five names, and the number of further ones.
+
+    >>> enumeration(["a", "b"]), enumeration("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    text = ", ".join(map(str, names[:5]))
+    if len(names) > 5:
+        return f"{text} and {len(names) - 5} more"
+    return text
+
+
 def shell_word(text):
     """A path or another word as a shell takes it, in quotes if they are needed.
 

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._utils.columns import column_encoder, refuse_repeated_names, split_texts
 from .._utils.containers import known_rows, pandas_rows
 from .._utils.embedding import embed, fit_embedding
-from .._utils.sklearn import StrOptions, validate_params
+from .._utils.sklearn import Interval, StrOptions, validate_params
 from .._utils.table_columns import (
     columns_of,
     entries_as_array,
@@ -60,7 +61,11 @@ _MOST_COLUMNS = 1000
 
 
 @validate_params(
-    {"checks": [StrOptions({"all", "fast"}), None]}, prefer_skip_nested_validation=False
+    {
+        "checks": [StrOptions({"all", "fast"}), None],
+        "n_rows": [Interval(Integral, 0, None, closed="left")],
+    },
+    prefer_skip_nested_validation=False,
 )
 def audit_table(
     X,
@@ -119,7 +124,7 @@ def audit_table(
         Title of the report; None is the name of the file, or "Table".
     target : str, default=None
         Name of the target; without y, the column of the file or frame that it is.
-    texts : sequence of str, default=()
+    texts : str or sequence of str, default=()
         Columns of a pandas frame, or of a file, that are texts whatever they hold.
         Others are texts if their entries have three words or more on average. Texts in
         scripts without spaces (Chinese, Japanese, Thai) are encoded by one to three
@@ -159,23 +164,28 @@ def audit_table(
     """
     start = perf_counter()
     _check_points(X, X_val, y_val)
+    detector = _unfitted(detector, random_state)
+    if isinstance(texts, str):
+        texts = (texts,)
     if isinstance(X, str | os.PathLike):
-        has_embedding = detector is not None and detector.embedding is not None
-        table = _read_file(X, y, target, has_embedding)
+        table = _read_file(X, y, target, has_embedding=detector.embedding is not None)
     else:
         table = _read_rows(pandas_rows(known_rows(X)), y, target)
-    X = table.X
-    X_val = _with_columns_of(X, pandas_rows(known_rows(X_val, "X_val")))
-    contents = known_rows(table.contents if contents is None else contents, "contents")
-    target = None if table.target is None else str(table.target)
+    X_val = _with_columns_of(table.X, pandas_rows(known_rows(X_val, "X_val")))
+    target = None
+    if table.target is not None:
+        target = str(table.target)
     y = np.asarray(table.y).reshape(-1)
     labels = plain_labels(y)
 
     # What is shown, and checked, are the rows themselves or what the user has of them,
     # of which there are no validation points.
-    kind = kind_of(X)
     if contents is None:
-        contents = X
+        contents = table.contents
+    contents = known_rows(contents, "contents")
+    kind = kind_of(table.X)
+    if contents is None:
+        contents = table.X
         contents_kind = kind
         points = (X_val, y_val)
     else:
@@ -183,21 +193,8 @@ def audit_table(
         points = (None, None)
 
     # Rows -> a fitted detector -> labels and suggestions that are compared.
-    if detector is None:
-        detector = LabelErrorDetector(random_state=random_state)
-    if not isinstance(detector, LabelErrorDetector):
-        refuse("detector", "a LabelErrorDetector, or None", detector)
-    detector = clone(detector)
-    notes = []
-    if detector.embedding is None and kind == "image":
-        X = _pixels(X)
-        X_val = None if X_val is None else _pixels(X_val)
-        notes = [f"images: their {X.shape[1]} pixels"]
-    elif (
-        detector.embedding is None and detector.estimator is None and pred_probs is None
-    ):
-        detector.embedding, notes = _embedding(X, kind, texts)
-    detector.fit(X, table.y, groups=groups, pred_probs=pred_probs)
+    encoded = _encode(detector, table.X, X_val, kind, texts, pred_probs is not None)
+    detector.fit(encoded.X, table.y, groups=groups, pred_probs=pred_probs)
     compared = _compare(detector, table.y)
 
     findings, unchecked = _findings(
@@ -214,9 +211,11 @@ def audit_table(
     sentences = {"unchecked": unchecked}
     if table.sentences is not None:
         sentences["read"] = table.sentences
-    notes += detector.preparation_
+    notes = [*encoded.notes, *detector.preparation_]
     if X_val is not None:
-        notes += _validation_notes(detector, (X, y), (X_val, y_val), kind, texts)
+        rows = (encoded.X, y)
+        points = (encoded.X_val, y_val)
+        notes += _validation_notes(detector, rows, points, kind, texts)
 
     # The rows of the list that the page shows, and all rows that it mentions.
     columns_of_list = _columns_of_list(detector, n_rows)
@@ -226,26 +225,26 @@ def audit_table(
     order = {}
     if columns:
         order = telling_columns(columns, shown, compared.codes, compared.suggested)
-    numbers = table.numbers
-    if numbers is None:
-        numbers = np.arange(len(y)) + FIRST_ROW
+    if title is None:
+        title = table.title
+    about = {
+        "title": title,
+        "target": target,
+        "n_samples": len(y),
+        "seconds": perf_counter() - start,
+        "task": compared.task,
+        "kind": contents_kind,
+        "n_features": getattr(detector, "n_features_in_", 1),
+        "score": _score(detector),
+        "id": _id_column(contents, columns),
+        "rows": table.source,
+        "duplicates": detector.duplicates_.verdict,
+        "fdr": detector.fdr,
+        "confidence": detector.confidence,
+        "n_verdicts": detector.n_verdicts,
+    }
     return AuditReport(
-        about={
-            "title": table.title if title is None else title,
-            "target": target,
-            "n_samples": len(y),
-            "seconds": perf_counter() - start,
-            "task": compared.task,
-            "kind": contents_kind,
-            "n_features": getattr(detector, "n_features_in_", 1),
-            "score": _score(detector),
-            "id": _id_column(contents, columns),
-            "rows": "python" if table.numbers is None else "file",
-            "duplicates": detector.duplicates_.verdict,
-            "fdr": detector.fdr,
-            "confidence": detector.confidence,
-            "n_verdicts": detector.n_verdicts,
-        },
+        about=about,
         notes=notes,
         values=detector.values_,
         labels=labels,
@@ -258,7 +257,7 @@ def audit_table(
         duplicates=detector.duplicates_.groups,
         similar=list(detector.duplicates_.similar),
         worth=compared.worth,
-        numbers=numbers,
+        numbers=table.row_numbers,
         entries=table.entries,
         said=sentences,
         findings=findings,
@@ -300,16 +299,44 @@ class _Table:
     entries: list | None = None
     sentences: list | None = None
 
+    @property
+    def source(self):
+        """How rows are counted: as in a file, or as Python does."""
+        if self.numbers is None:
+            return "python"
+        return "file"
+
+    @property
+    def row_numbers(self):
+        """The place of each row in its file, or in a file of these rows."""
+        if self.numbers is None:
+            return np.arange(len(self.y)) + FIRST_ROW
+        return self.numbers
+
 
 def _check_points(X, X_val, y_val):
     """Refuse validation points without labels, or labels without points or rows."""
-    if (X_val is None) != (y_val is None):
-        given = "X_val and no y_val" if y_val is None else "y_val and no X_val"
-        raise ValueError(f"X_val and y_val must be passed together. Got {given}.")
+    if X_val is not None and y_val is None:
+        raise ValueError(
+            "X_val and y_val must be passed together. Got X_val and no y_val."
+        )
+    if X_val is None and y_val is not None:
+        raise ValueError(
+            "X_val and y_val must be passed together. Got y_val and no X_val."
+        )
     if X is None and X_val is not None:
         raise ParameterError(
             "X_val", "must be None without X, to whose rows points are compared."
         )
+
+
+def _unfitted(detector, random_state):
+    """A clone of the detector, or the default one."""
+    if detector is None:
+        detector = LabelErrorDetector(random_state=random_state)
+    if not isinstance(detector, LabelErrorDetector):
+        refuse("detector", "a LabelErrorDetector, or None", detector)
+    return clone(detector)
 
 
 def _read_rows(X, y, target):
@@ -330,7 +357,9 @@ def _read_rows(X, y, target):
             "must be a table of two dimensions, texts or images. Got one number or "
             "object per row.",
         )
-    return _Table(X, y, getattr(y, "name", None) if target is None else target)
+    if target is None:
+        target = getattr(y, "name", None)
+    return _Table(X, y, target)
 
 
 def _with_columns_of(X, X_val):
@@ -341,9 +370,11 @@ def _with_columns_of(X, X_val):
     refuse_repeated_names(X_val.columns)
     lacking = [name for name in X.columns if name not in X_val.columns]
     other = [name for name in X_val.columns if name not in X.columns]
-    if lacking or other:
-        got = f"none named {lacking[0]!r}" if lacking else f"one named {other[0]!r}"
-        raise ParameterError("X_val", f"must have the columns of X. Got {got}.")
+    rule = "must have the columns of X. Got"
+    if lacking:
+        raise ParameterError("X_val", f"{rule} none named {lacking[0]!r}.")
+    if other:
+        raise ParameterError("X_val", f"{rule} one named {other[0]!r}.")
     return X_val[list(X.columns)]
 
 
@@ -374,7 +405,9 @@ def _read_file(path, y, target, has_embedding):
     if is_folder(path):
         names = X["path"]
         pictures = read_images(path, names, SHOWN)
-        X = pictures if has_embedding else read_images(path, names, FOR_MODELS)
+        X = pictures
+        if not has_embedding:
+            X = read_images(path, names, FOR_MODELS)
     return _Table(
         X,
         y,
@@ -385,6 +418,33 @@ def _read_file(path, y, target, has_embedding):
         entries=column_entries(reading, target),
         sentences=sentences,
     )
+
+
+class _Encoded(NamedTuple):
+    """Rows and validation points as a detector takes them, and notes on them."""
+
+    X: Any
+    X_val: Any
+    notes: list
+
+
+def _encode(detector, X, X_val, kind, texts, has_probabilities):
+    """Rows for a detector, which gets an embedding if it has none.
+
+    One with an estimator, or with probabilities, takes rows as they are; images are
+    their pixels.
+    """
+    if detector.embedding is not None:
+        return _Encoded(X, X_val, [])
+    if kind == "image":
+        X = _pixels(X)
+        if X_val is not None:
+            X_val = _pixels(X_val)
+        return _Encoded(X, X_val, [f"images: their {X.shape[1]} pixels"])
+    notes = []
+    if detector.estimator is None and not has_probabilities:
+        detector.embedding, notes = _embedding(X, kind, texts)
+    return _Encoded(X, X_val, notes)
 
 
 def _pixels(images):
@@ -481,7 +541,8 @@ def _findings(
     X_val, y_val = points
     if kind == "text":
         X = _as_column(X)
-        X_val = None if X_val is None else _as_column(X_val)
+        if X_val is not None:
+            X_val = _as_column(X_val)
     if y_val is not None:
         y_val = plain_labels(np.asarray(y_val).reshape(-1))
 
@@ -501,8 +562,9 @@ def _findings(
         worth=worth,
         random_state=random_state,
     )
-    unchecked = [] if cells else ["whether single entries fit the rest of their row"]
-    return findings, unchecked
+    if cells:
+        return findings, []
+    return findings, ["whether single entries fit the rest of their row"]
 
 
 def _is_checked(n_rows, n_columns):
@@ -613,7 +675,9 @@ def _mentioned_rows(detector, columns_of_list):
 def _columns(contents):
     """The columns of a frame or a two-dimensional array, and none of other contents."""
     is_array = not issparse(contents) and np.ndim(contents) == 2
-    return columns_of(contents) if hasattr(contents, "columns") or is_array else []
+    if not is_array and not hasattr(contents, "columns"):
+        return []
+    return columns_of(contents)
 
 
 def _id_column(contents, columns):

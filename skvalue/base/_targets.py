@@ -34,8 +34,14 @@ def encode(capabilities, y, y_val, is_private):
     classes are.
     """
     has_regression = capabilities.regression
-    task = capabilities.task if has_regression else "auto"
-    name, labels = ("y_val", y_val) if is_private else ("y", y)
+    task = "auto"
+    if has_regression:
+        task = capabilities.task
+    name = "y"
+    labels = y
+    if is_private:
+        name = "y_val"
+        labels = y_val
     task = check_task(task, labels, name)
     if task == "regression" and not has_regression:
         raise ValueError(
@@ -52,7 +58,9 @@ def encode(capabilities, y, y_val, is_private):
         warn_of_numbers(labels, name, has_regression)
     if is_private:
         return _encode_by_public_labels(y, y_val)
-    cure = _CURE if has_regression else ""
+    cure = ""
+    if has_regression:
+        cure = _CURE
     classes, codes, codes_val = encode_labels(y, y_val, cure, capabilities.neighbors)
     if capabilities.neighbors and y_val is not None:
         is_seen = np.bincount(codes, minlength=len(classes)) > 0
@@ -98,9 +106,12 @@ def _check_new_labels(classes, is_seen, codes_val):
             "must hold only labels that y has. Got unseen labels: "
             f"{format_values(new)}. Labels of y: {format_values(old)}.",
         )
+    # A typing error is more probable than a class without rows.
     similar = {_plain_text(label): label for label in old}
     close = [similar[text] for text in map(_plain_text, new) if text in similar]
-    hint = f" Up to case and spaces y has {format_values(close)}." if close else ""
+    hint = ""
+    if close:
+        hint = f" Up to case and spaces y has {format_values(close)}."
     problem = (
         "has labels that no row has, each a class of its own: "
         f"{format_values(new)}.{hint}"

@@ -51,7 +51,9 @@ class NativeEngine:
         """Number of points in one call of `ranks`."""
         # A product with few points spends most of its time packing the rows, especially
         # wide ones.
-        largest = 512 if n_features > 128 else 128
+        largest = 128
+        if n_features > 128:
+            largest = 512
         # An eighth of the working memory holds the keys of a tile.
         room = int(get_config()["working_memory"] * 2**17 // (4 * n_rows))
         return _even_size(n_points, max(1, min(largest, room)), workers)
@@ -70,7 +72,8 @@ class NativeEngine:
     def ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points, see `neighbors.ranks`."""
         n = len(space)
-        max_rank = n if max_rank is None else max_rank
+        if max_rank is None:
+            max_rank = n
         if isinstance(space, BlockSpace):
             yield from _blocks.ranks(space, points, self_index, max_rank)
             return
@@ -106,12 +109,16 @@ class NativeEngine:
             mean_half=space.mean_half,
         )
         # Rows that are left out, and where those of each point begin.
-        left_out = np.full(n_points, -1) if self_index is None else self_index
+        left_out = self_index
+        if self_index is None:
+            left_out = np.full(n_points, -1)
         is_left_out = left_out >= 0
         absent_ptr = np.concatenate([[0], np.cumsum(is_left_out)])
         absent = left_out[is_left_out].astype(np.int64)
         # Near-ties from this rank on are ties, see `rank_tile`.
-        head = n if n <= 4096 else 1024
+        head = 1024
+        if n <= 4096:
+            head = n
         n_ranked = np.empty(step, dtype=np.int64)
         for tile in tiles(n_points, step):
             size = tile.stop - tile.start
@@ -205,7 +212,9 @@ def _rank_buffers(space, n_points, step):
         fits = buffers.products.size >= n_points * n and len(buffers.order) >= step
         if fits:
             return buffers
-    dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
+    dtype = np.dtype(np.float64)
+    if space.kind != GENERIC:
+        dtype = space.work.dtype
     return RankBuffers(
         products=np.empty(n_points * n, dtype),
         scratch=rank_kernels.workspace(n, dtype),

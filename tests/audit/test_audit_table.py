@@ -408,3 +408,27 @@ def test_points_of_other_columns_are_refused(names, got):
     message = f"X_val must have the columns of X. Got {got}"
     with pytest.raises(ValueError, match=message):
         quick_audit(frame, target="label", **points)
+
+
+EARLY = {
+    "n_rows=-1": ({"n_rows": -1}, "'n_rows' parameter of audit_table must be an int"),
+    "n_rows='5'": ({"n_rows": "5"}, "'n_rows' parameter of audit_table must be an int"),
+    "n_rows=0.5": ({"n_rows": 0.5}, "'n_rows' parameter of audit_table must be an int"),
+    "a model": ({"detector": GaussianNB()}, "detector must be a LabelErrorDetector"),
+    "a name": ({"detector": "forest"}, "detector must be a LabelErrorDetector"),
+}
+
+
+@pytest.mark.parametrize("case", EARLY)
+def test_parameters_are_refused_before_a_file_is_read(case):
+    parameters, message = EARLY[case]
+    with pytest.raises(ValueError, match=message):
+        audit_table("no such file.csv", target="y", **parameters)
+
+
+@pytest.mark.parametrize("texts", ["note", ["note"], ("note",)])
+def test_the_name_of_one_column_of_texts_may_stand_alone(texts, rng):
+    notes = rng.choice(["a", "b", "c"], 60)
+    X = pd.DataFrame({"size": rng.normal(size=60), "note": notes})
+    report = audit_table(X, X["size"] > 0, texts=texts, checks=None, random_state=0)
+    assert any(note.startswith("text note: ") for note in report.notes)

@@ -124,6 +124,23 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("MARKET/model", "folder must be one without a model"),
+        ("HERE/rows.csv", "--output must be a folder"),
+        ("HERE/rows.csv/model", "--output must be in a folder that can be written"),
+    ],
+)
+def test_a_folder_for_a_model_is_refused_before_any_work(
+    output, message, market, tmp_path, capsys
+):
+    (tmp_path / "rows.csv").write_text("no rows")
+    output = output.replace("MARKET", str(market)).replace("HERE", str(tmp_path))
+    assert command(f"buyer export {tmp_path}/none.csv -o {output}") == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", BAD)
 def test_a_buyer_hears_what_is_wrong_in_a_sentence(line, market, tmp_path, capsys):
     np.save(tmp_path / "other.npy", np.zeros((9, 3)) + 5)

@@ -23,7 +23,7 @@ LINES = {
     "clean": "t.csv --target y --output o.csv",
     "fix": "t.csv c.csv --output o.csv",
     "review": "r.json c.csv --output o.html",
-    "buyer export": "rows.npy --output m",
+    "buyer export": "rows.npy --output n",
     "buyer score": "m rows.npy s.json",
     "seller summarize": "m rows.npy --epsilon 1 --delta 1e-5 --output s.json",
     "party model": "t.csv --target y --ignore g --output m.json",

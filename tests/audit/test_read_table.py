@@ -507,3 +507,13 @@ def test_the_time_of_a_long_cell_is_linear_in_its_length(characters, read):
         short = seconds_of(read, characters * 12_500 + end)
         long = seconds_of(read, characters * 100_000 + end)
         assert long < 24 * short, (end, short, long)
+
+
+@pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.slow)])
+def test_times_are_exact_to_the_microsecond(step, read):
+    places = np.arange(0, 86_400, step)
+    moments = np.datetime64("2026-01-02", "us") + places * 1_000_000
+    moments += np.resize([1, 123456, 999999, 500001, 7], len(places))
+    lines = [f"{str(moment).replace('T', ' ')},x" for moment in moments]
+    times = read("\n".join(["time,word", *lines])).frame["time"]
+    np.testing.assert_array_equal(times.to_numpy("datetime64[us]"), moments)

@@ -40,6 +40,29 @@ def run(*arguments):
     return main([str(argument) for argument in arguments])
 
 
+# Ways to write the numbers of a file without a header.
+LINES = {
+    "plain": "1,2.5,-3,4e-1\n",
+    "carriage returns": "1,2.5,-3,4e-1\r\n",
+    "spaces": " 1, 2.5 ,-3, 4e-1\n",
+    "in quotes": '"1","2.5","-3","4e-1"\n',
+    "one in quotes": '1,"2.5",-3,4e-1\n',
+}
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line", LINES)
+def test_rows_without_a_header_are_read_however_they_are_written(
+    line, mark, model, tmp_path
+):
+    rows = tmp_path / "rows.csv"
+    rows.write_text(mark + 10 * LINES[line], encoding="utf-8", newline="")
+    arguments = ["summarize", model, rows, "--epsilon", 0.5, "--delta", 1e-6]
+    arguments += ["--notes", tmp_path / "notes.txt", "-o", tmp_path / "summary.json"]
+    assert run(*arguments) == 0
+    assert (tmp_path / "notes.txt").read_text().startswith("0 rows could not be read")
+
+
 def test_summary_of_the_command_has_nearly_the_exact_score(
     scorer, model, rng, tmp_path, monkeypatch, capsys
 ):

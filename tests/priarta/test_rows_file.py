@@ -17,6 +17,17 @@ def test_array_of_any_name_is_read(tmp_path):
     assert read_rows(tmp_path / "one.npz").tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_byte_order_mark_is_no_part_of_a_number(encoding, tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2\n3,4\n", encoding=encoding)
+    assert read_rows(tmp_path / "rows.csv").tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_line_with_a_number_sign_is_no_comment(tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2\n#3,4\n5,6\n")
+    refuses(tmp_path / "rows.csv", "rows .*without a header")
+
+
 class TestOtherContents:
     @pytest.mark.parametrize(
         "arrays", [{"a": np.zeros(2), "b": np.ones(2)}, {}], ids=["two", "none"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._utils.checks import format_values
 from ..._utils.optional import import_optional
-from ..._utils.text import plural
+from ..._utils.text import enumeration, plural
 from ..._utils.untrusted import choice, integer, refuse, refuse_no_file
 from ...exceptions import ParameterError
 from ._arrow import ARROW, MAX_ROWS, read_arrow, refuse_many_rows
@@ -268,7 +268,7 @@ def read_table(
 
     notes = list(file.notes)
     for note, noted_columns in conventions.notes.items():
-        notes.append(f"{note} in {_listed(noted_columns)}")
+        notes.append(f"{note} in {enumeration(noted_columns)}")
     source = _source_of(file, columns, conventions, target, task, header)
     frame = import_optional("pandas", "read_table").DataFrame(
         entries, index=fields.numbers
@@ -366,14 +366,6 @@ def column_entries(reading, name):
     return [entry_of[number] for number in reading.frame.index.tolist()]
 
 
-def _listed(names):
-    """Some names in one line, of at most five."""
-    listed = ", ".join(names[:5])
-    if len(names) > 5:
-        return f"{listed} and {len(names) - 5} more"
-    return listed
-
-
 def _listed_names(names, among, parameter):
     """A list of names of columns; an error for others."""
     if isinstance(names, str):
@@ -381,7 +373,7 @@ def _listed_names(names, among, parameter):
     names = list(names or ())
     for name in names:
         if name not in among:
-            refuse(parameter, f"columns of the file: {_listed(among)}", name)
+            refuse(parameter, f"columns of the file: {enumeration(among)}", name)
     return names
 
 
@@ -420,8 +412,8 @@ def _ask_about_words(columns, missing, decided, conventions):
         texts = of_entries[word]
         are_entries = [("missing", f"={name}") for name in texts[:5]]
         conventions.ask(
-            f"{word!r} is missing in {_listed(of_missing[word])} and an entry of "
-            f"{_listed(texts)}.",
+            f"{word!r} is missing in {enumeration(of_missing[word])} and an entry of "
+            f"{enumeration(texts)}.",
             "Pass {} if it is missing everywhere, else "
             f"{' and '.join(['{}'] * len(are_entries))}.",
             [("missing", word), *are_entries],
@@ -469,7 +461,7 @@ def _leave_out_unlabelled(reading, target):
         return reading
     frame = reading.frame
     if target not in frame.columns:
-        rule = f"a column of the file: {_listed(list(map(str, frame.columns)))}"
+        rule = f"a column of the file: {enumeration(frame.columns)}"
         refuse("target", rule, target)
     is_missing = frame[target].isna().to_numpy()
     if is_missing.all():

@@ -339,7 +339,7 @@ def _day(match, latest_year):
 def _times(times):
     """Times of day as durations."""
     seconds = np.array([_seconds(time) for time in times], dtype=np.float64)
-    return (seconds * 1e6).astype("timedelta64[us]")
+    return np.rint(seconds * 1e6).astype("timedelta64[us]")
 
 
 def _seconds(time):

@@ -1,5 +1,6 @@
 """Estimator that makes a seller's private summary."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -165,46 +166,35 @@ class SellerRelease(BaseEstimator):
                 f"number is private (relation 'add_remove'). Got {n_rows}.",
             )
 
-        n_null = 0
-        n_clipped = 0
-        radius = None
         if event is None:
-            moments = exact_moments(model.reachable_rows(X))
+            released = _ExactMoments(exact_moments(model.reachable_rows(X)))
         else:
-            warn_of_large_delta(self.delta, None if has_private_number else n_rows)
-            rows, is_null = model.private_rows(X)
-            n_null = int(is_null.sum())
-            radius, clipped, moments = self._release(event, model, rows, is_null)
-            n_clipped = int((clipped != rows).any(axis=1).sum())
-
-        is_noisy = event is not None
+            n_protected = n_rows
+            if has_private_number:
+                n_protected = None
+            warn_of_large_delta(self.delta, n_protected)
+            released = self._release(event, model, X)
         summary = Summary(
             model=model.fingerprint,
-            n_samples=moments.n_samples,
-            max_norm=radius,
-            n_radius_counts=n_counts if is_noisy else 0,
+            n_samples=released.moments.n_samples,
             centre=model.centre,
             relation=self.relation,
             epsilon=self.epsilon,
-            delta=self.delta if is_noisy else None,
             mean_weight=model.mean_weight,
-            noise_scale=event.scale if is_noisy else 0.0,
-            seeded=is_noisy and self.noise_random_state is not None,
-            mean=moments.mean,
-            moment=moments.moment,
+            mean=released.moments.mean,
+            moment=released.moments.moment,
+            **released.noise_fields,
         )
         report = _report_of(summary)
         self.summary_ = summary
         self.privacy_ = report
-        self.n_null_rows_ = n_null
-        self.n_clipped_rows_ = n_clipped
+        self.n_null_rows_ = released.n_null
+        self.n_clipped_rows_ = released.n_clipped
         return self
 
-    def _release(self, event, model, rows, is_null):
-        """The radius, rows that are clipped to it, and their noisy moments.
-
-        Of centred rows (n, d), of which null rows are zero.
-        """
+    def _release(self, event, model, X):
+        """The `_NoisyMoments` of private rows, within a radius that is released too."""
+        rows, is_null = model.private_rows(X)
         release = Release(
             event,
             self.ledger,
@@ -225,11 +215,22 @@ class SellerRelease(BaseEstimator):
         weight = model.mean_weight
         statistic = moment_statistic(clipped / radius, weight, self.relation)
         statistic = on_grid(statistic + draw(statistic.shape, (1,)), draw.scale)
-        public_count = None if self.relation == "add_remove" else len(rows)
+        public_count = len(rows)
+        if self.relation == "add_remove":
+            public_count = None
         mean, moment, n_samples = unpack(
             statistic, model.n_dimensions, weight, public_count
         )
-        return radius, clipped, Moments(radius * mean, radius**2 * moment, n_samples)
+        return _NoisyMoments(
+            Moments(radius * mean, radius**2 * moment, n_samples),
+            radius=radius,
+            n_radius_counts=n_radius_counts(model),
+            delta=self.delta,
+            noise_scale=event.scale,
+            is_seeded=self.noise_random_state is not None,
+            n_null=int(is_null.sum()),
+            n_clipped=int((clipped != rows).any(axis=1).sum()),
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -238,10 +239,74 @@ class SellerRelease(BaseEstimator):
         return tags
 
 
+@dataclass(frozen=True)
+class _ExactMoments:
+    """Moments of rows that are not private: no row is null, and none is clipped."""
+
+    moments: Moments
+    n_null: int = 0
+    n_clipped: int = 0
+
+    @property
+    def noise_fields(self):
+        """Fields of the summary on the radius and the noise."""
+        return {
+            "max_norm": None,
+            "n_radius_counts": 0,
+            "delta": None,
+            "noise_scale": 0.0,
+            "seeded": False,
+        }
+
+
+@dataclass(frozen=True)
+class _NoisyMoments:
+    """Noisy moments, how they were released, and what the seller alone is told.
+
+    Parameters
+    ----------
+    moments : Moments
+        In the units of the rows.
+    radius : float
+        The radius to which rows were clipped.
+    n_radius_counts : int
+        Number of noisy counts by which it was chosen.
+    delta, noise_scale : float
+        Delta of the guarantee, and the standard deviation of the noise.
+    is_seeded : bool
+        Whether the noise has a seed.
+    n_null, n_clipped : int
+        Numbers of null rows, and of rows that were clipped.
+    """
+
+    moments: Moments
+    radius: float
+    n_radius_counts: int
+    delta: float
+    noise_scale: float
+    is_seeded: bool
+    n_null: int
+    n_clipped: int
+
+    @property
+    def noise_fields(self):
+        """Fields of the summary on the radius and the noise."""
+        return {
+            "max_norm": self.radius,
+            "n_radius_counts": self.n_radius_counts,
+            "delta": self.delta,
+            "noise_scale": self.noise_scale,
+            "seeded": self.is_seeded,
+        }
+
+
 def _report_of(summary):
     """The guarantee of a summary as a report; None without noise."""
     if summary.event is None:
         return None
+    noise_random_state = None
+    if summary.seeded:
+        noise_random_state = 0  # whichever it was
     protects = "the content of any one row of the seller"
     not_protected = []
     if summary.relation == "add_remove":
@@ -270,5 +335,5 @@ def _report_of(summary):
             "of sums of as many",
             sentences.NO_COPIES.format("seller"),
         ),
-        noise_random_state=0 if summary.seeded else None,
+        noise_random_state=noise_random_state,
     )

@@ -6,12 +6,15 @@ import os
 import numpy as np
 
 from ..._utils.csv_columns import (
+    cells_of,
     numbered_rows,
+    numbers_of_cells,
     private_numbers,
     public_numbers,
     read_columns,
     read_header,
 )
+from ..._utils.untrusted import refuse_no_file
 from ...exceptions import ParameterError
 
 _CONTENTS = {
@@ -118,20 +121,23 @@ def read_private_rows(path, n_columns=None, *, columns=None, order=None):
             )
         return rows[:, places]
 
+    refuse_no_file(path, str(path))
     with open(path, "rb") as file:
         content = file.read().removeprefix(codecs.BOM_UTF8)
-    raw_lines = content.split(b"\n")
+    lines = content.split(b"\n")
     if n_columns is None:
-        lengths = [line.count(b",") + 1 for line in raw_lines if line.strip()]
+        lengths = [line.count(b",") + 1 for line in lines if line.strip()]
         n_columns = max(set(lengths), key=lengths.count, default=0)
-    lines = [
-        line.decode("utf-8", errors="replace").split(",")
-        for _, line in numbered_rows(raw_lines, n_columns)
-    ]
-    rows = np.full((len(lines), n_columns), np.nan)
-    for row, line in zip(rows, lines):
-        row[:] = _numbers(line, n_columns)
-    return rows if places is None else rows[:, places]
+    rows_of_cells = []
+    for _, line in numbered_rows(lines, n_columns):
+        cells = cells_of(line)
+        if len(cells) != n_columns:
+            cells = None
+        rows_of_cells.append(cells)
+    rows = numbers_of_cells(rows_of_cells, n_columns)
+    if places is None:
+        return rows
+    return rows[:, places]
 
 
 def _places_of(columns, order):
@@ -148,16 +154,6 @@ def _places_of(columns, order):
 
 def _is_csv(path):
     return os.path.splitext(path)[1].lower() == ".csv"
-
-
-def _numbers(cells, n_columns):
-    """The numbers of the cells of a line; NaN if it is no line of numbers."""
-    if len(cells) != n_columns:
-        return np.nan
-    try:
-        return [float(cell) for cell in cells]
-    except ValueError:
-        return np.nan
 
 
 def _read_array(path, extension):
@@ -181,7 +177,10 @@ def _read_array(path, extension):
 def _load(path, extension):
     """The one array of a file."""
     if extension == ".csv":
-        return np.loadtxt(path, delimiter=",", ndmin=2)
+        # A byte order mark is no part of the first number, and no row is a comment.
+        return np.loadtxt(
+            path, delimiter=",", ndmin=2, encoding="utf-8-sig", comments=None
+        )
     content = np.load(path)
     if isinstance(content, np.ndarray) != (extension == ".npy"):
         raise ValueError("a file of another kind")
