@@ -7,7 +7,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..exceptions import ParameterError
 from .checks import exact_integers, format_values, one_column, redact_errors
+from .parallel import tiles
 from .sklearn import is_pandas_na, is_scalar_nan
+
+# Labels whose codes are searched at a time.
+_LABELS_AT_ONCE = 2**16
 
 
 def check_task(task, y, name="y"):
@@ -177,14 +181,20 @@ def codes_or_other(y, classes):
     [1, 2, 0]
     """
     y = one_column(y, "y")
+    dtype = np.min_scalar_type(len(classes))
     # Arrays of objects, and numbers among strings, cannot be searched.
     if label_kind(y) == label_kind(classes) != "O":
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        codes = np.where(classes[codes] == y, codes, len(classes))
-    else:
-        code_of = {label: code for code, label in enumerate(classes.tolist())}
-        codes = np.array([_code_or_other(label, code_of) for label in y.tolist()])
-    return codes.astype(np.min_scalar_type(len(classes)))
+        codes = np.empty(len(y), dtype)
+        # Of all labels at once, 64-bit codes would not stay in the cache.
+        for rows in tiles(len(y), _LABELS_AT_ONCE):
+            labels = y[rows]
+            places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+            is_class = classes[places] == labels
+            codes[rows] = np.where(is_class, places, len(classes))
+        return codes
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([_code_or_other(label, code_of) for label in y.tolist()])
+    return codes.astype(dtype)
 
 
 def _code_or_other(label, code_of):

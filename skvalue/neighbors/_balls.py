@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 from sklearn import get_config
 
+from .._utils.fixed_point import exact_sum
 from .._utils.parallel import n_workers, ordered_map, tiles
 
 # With fewer pairs, starting threads takes longer than the work.
@@ -62,16 +63,20 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
         ``neighbours.counts``, of shape (n_classes, n_points), are the numbers of rows
         of each class in each ball. ``neighbours.sum(weights)``, with weights of the
         same shape, is for each row the sum, over the balls that contain it, of the
-        weight of its class in that ball. Conversely, ``neighbours.totals(numbers)``,
-        with one number per row, are sums over the rows in each ball.
+        weight of its class in that ball: to the bit the same by all engines, as
+        integers are added. ``neighbours.integer_sum(weights)`` adds integers itself,
+        and ``neighbours.n_balls()`` counts the balls. Conversely,
+        ``neighbours.totals(numbers)``, with one number per row, are sums over the rows
+        in each ball.
 
         ``neighbours.parts()`` yields slices of the rows, and the balls of these rows
         alone: they are computed once for any number of sums, also where those of all
         rows do not fit in memory. Those of a part also have ``members(rows)``, the mask
         (n_rows, n_points) of the balls that contain some rows; ``row_blocks()``, which
         yields a class and a block of its rows at a time; and ``block_sums(block,
-        prepared(weights))``, the rows of a block, and sums (n_rows, n_weights) of many
-        weights (n_weights, n_points) of its class at once, in float32.
+        prepared(weights, many))``, the rows of a block, sums (n_weights, n_rows) of
+        integer weights (n_weights, n_points) of its class, and sums (n_rows, n_many) of
+        many weights (n_many, n_points) at once, in float32.
 
     Examples
     --------
@@ -120,7 +125,13 @@ class BallTiles:
         return np.concatenate(self._map(self._tile_counts), axis=1)
 
     def sum(self, weights):
+        return exact_sum(self.integer_sum, weights)
+
+    def integer_sum(self, weights):
         return sum(self._map(self._tile_sum, weights))
+
+    def n_balls(self):
+        return sum(self._map(self._tile_n_balls))
 
     def totals(self, numbers):
         return np.concatenate(self._map(self._tile_totals, numbers))
@@ -161,19 +172,23 @@ class BallTiles:
         # The same for all tiles.
         yield from self._tile(0).row_blocks()
 
-    def prepared(self, weights):
-        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+    def prepared(self, weights, many):
+        """Weights of one class, see `BlockBalls.prepared`."""
         return [
-            self._tile(number).prepared(weights[:, points])
+            self._tile(number).prepared(weights[:, points], many[:, points])
             for number, points in enumerate(self._slices)
         ]
 
     def block_sums(self, block, weights):
-        """Sums of many weights at once for the rows of a block."""
-        rows, totals = self._tile(0).block_sums(block, weights[0])
+        """Sums for the rows of a block, see `BlockBalls.block_sums`."""
+        rows, sums, many_sums = self._tile(0).block_sums(block, weights[0])
         for number in range(1, len(self._slices)):
-            totals += self._tile(number).block_sums(block, weights[number])[1]
-        return rows, totals
+            _, of_tile, many_of_tile = self._tile(number).block_sums(
+                block, weights[number]
+            )
+            sums += of_tile
+            many_sums += many_of_tile
+        return rows, sums, many_sums
 
     def _map(self, function, *arguments):
         """The function of each tile, by its number, in threads; a list."""
@@ -186,8 +201,11 @@ class BallTiles:
 
     def _tile_sum(self, number, weights):
         with self._engine.device_lock():
-            weights = np.ascontiguousarray(weights[:, self._slices[number]])
-            return self._tile(number).sum(weights)
+            return self._tile(number).integer_sum(weights[:, self._slices[number]])
+
+    def _tile_n_balls(self, number):
+        with self._engine.device_lock():
+            return self._tile(number).n_balls()
 
     def _tile_totals(self, number, numbers):
         with self._engine.device_lock():

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from sklearn import get_config
 
+from .._utils.fixed_point import exact_sum
 from .._utils.parallel import tiles
 from .._utils.torch_device import (
     block_bytes,
@@ -43,8 +44,11 @@ _LOCK = RLock()
 # With at most that many classes, counts and sums are matrix products.
 _FEW_CLASSES = 32
 
-# Rows whose sums of many weights are computed at a time.
-_ROWS_OF_SUMS = 4096
+# Rows whose sums of many weights are computed at a time, at most.
+_ROWS_OF_SUMS = 2**16
+
+# Products add integers of 61 bits in two halves: sums of either are exact in float64.
+_LOW_BITS = 31
 
 # Where the memory of the device is not enough, tiles are halved that many times.
 _HALVINGS = 3
@@ -500,7 +504,8 @@ class DeviceBalls:
         n, n_points = inside.shape
         # Sums are computed by blocks of rows, in which a pair takes 16 bytes.
         room = min(2**20, block_bytes(engine.device) // (16 * n_points))
-        self._blocks = tiles(n, int(max(16, room)))
+        self._n_at_once = int(max(16, room))
+        self._blocks = tiles(n, self._n_at_once)
         counts = torch.zeros(
             (space.n_classes, n_points), dtype=torch.int64, device=engine.device
         )
@@ -517,20 +522,32 @@ class DeviceBalls:
 
     def sum(self, weights):
         """For each row, the sum of the weights of the balls that contain it."""
+        return exact_sum(self.integer_sum, weights)
+
+    def integer_sum(self, weights):
+        """As `sum`, of integers."""
         with self._engine.device_lock():
-            weights = self._engine.to_device(np.asarray(weights, dtype=np.float64))
             totals = torch.zeros(
-                len(self._inside), dtype=torch.float64, device=weights.device
+                len(self._inside), dtype=torch.int64, device=self._inside.device
             )
+            is_product = self._n_classes <= _FEW_CLASSES
+            if is_product:
+                weights = _halves(weights)
+            weights = self._engine.to_device(weights)
             for rows in self._blocks:
                 codes = self._codes[rows]
                 inside = self._inside[rows]
-                if self._n_classes <= _FEW_CLASSES:
-                    sums = inside.to(torch.float64) @ weights.T
+                if is_product:
+                    sums = _joined(inside.to(torch.float64) @ weights.T)
                     totals[rows] = sums.gather(1, codes[:, None])[:, 0]
                 else:
                     totals[rows] = (inside * weights[codes]).sum(dim=1)
             return totals.cpu().numpy()
+
+    def n_balls(self):
+        """For each row, the number of balls that contain it."""
+        with self._engine.device_lock():
+            return self._inside.sum(dim=1).cpu().numpy()
 
     def parts(self):
         """These balls, as all of them fit in memory, see `BallTiles.parts`."""
@@ -547,26 +564,30 @@ class DeviceBalls:
         codes = np.asarray(self._space.codes)
         order = np.argsort(codes, kind="stable")
         starts = np.searchsorted(codes[order], np.arange(self._n_classes + 1))
+        size = min(_ROWS_OF_SUMS, self._n_at_once)
         for code in range(self._n_classes):
             rows = order[starts[code] : starts[code + 1]]
-            if len(rows):
-                for block in tiles(len(rows), _ROWS_OF_SUMS):
-                    yield code, rows[block]
+            for block in tiles(len(rows), size):
+                yield code, rows[block]
 
-    def prepared(self, weights):
-        """Weights (n_weights, n_points) of one class, for `block_sums`."""
+    def prepared(self, weights, many):
+        """Weights of one class, see `BlockBalls.prepared`."""
         with self._engine.device_lock():
-            return self._engine.to_device(np.asarray(weights, dtype=np.float32))
+            many = np.asarray(many, dtype=np.float32)
+            return (
+                self._engine.to_device(_halves(weights)),
+                self._engine.to_device(many),
+            )
 
     def block_sums(self, block, weights):
-        """Sums of many weights at once for the rows of a block.
-
-        See `BlockBalls.block_sums`.
-        """
+        """Sums for the rows of a block, see `BlockBalls.block_sums`."""
         with self._engine.device_lock():
+            halves, many = weights
             rows = self._engine.to_device(np.asarray(block, dtype=np.int64))
-            inside = self._inside[rows].to(torch.float32)
-            return block, (inside @ weights.T).cpu().numpy()
+            inside = self._inside[rows]
+            sums = _joined(inside.to(torch.float64) @ halves.T)
+            many_sums = inside.to(torch.float32) @ many.T
+            return block, sums.T.cpu().numpy(), many_sums.cpu().numpy()
 
     def totals(self, numbers):
         """For each point, the sum of a number of each row in its ball."""
@@ -578,3 +599,16 @@ class DeviceBalls:
             for rows in self._blocks:
                 totals += numbers[rows] @ self._inside[rows].to(torch.float64)
             return totals.cpu().numpy()
+
+
+def _halves(weights):
+    """The high and the low bits of integer weights, (2 * n_weights, n_points)."""
+    high = weights >> _LOW_BITS
+    low = weights & (2**_LOW_BITS - 1)
+    return np.concatenate([high, low]).astype(np.float64)
+
+
+def _joined(sums):
+    """Sums of weights, (n_rows, n_weights), from those of their `_halves`."""
+    high, low = sums.to(torch.int64).chunk(2, dim=1)
+    return (high << _LOW_BITS) + low

@@ -211,9 +211,8 @@ def test_private_tknn_of_a_file_costs_little_more_than_the_exact_one(
             f"{ratios.max():.3g}]; {np.median(of_private):.2f} and "
             f"{np.median(of_exact):.2f} s"
         )
-    # Smoothing takes a tenth of a second, whatever the number of rows. The limits were
-    # 1.2 and 1.3 until both fits became faster, exact ones by a third.
-    assert np.median(ratios) <= (1.4 if n > 1_000_000 else 1.5)
+    # Smoothing takes a tenth of a second, whatever the number of rows.
+    assert np.median(ratios) <= (1.25 if n > 1_000_000 else 1.35)
 
 
 # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two

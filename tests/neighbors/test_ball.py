@@ -103,8 +103,10 @@ def test_parts_have_the_balls_of_their_rows(
     X, y, Q = many_points
     space = make_space(X, "euclidean", y, 2)
     mask = (cdist(Q, X) <= 1).T
-    # 18 weights of each class, of which 16 are summed at a time.
+    # Three integers of each class, and 18 weights, of which 16 are summed at a time.
+    integers = rng.integers(-(2**52), 2**52, (2, 3, len(Q)))
     weights = rng.normal(size=(2, 18, len(Q))).astype(np.float32)
+    integer_sums = np.zeros((3, len(X)), dtype=np.int64)
     sums = np.zeros((len(X), 18))
     n_rows = 0
     with config_context(working_memory=memory):
@@ -116,13 +118,17 @@ def test_parts_have_the_balls_of_their_rows(
             np.testing.assert_array_equal(part.members(some), mask[rows][some])
             check(part, mask[rows].T, y[rows])
             for code, block in part.row_blocks():
-                index, of_block = part.block_sums(block, part.prepared(weights[code]))
+                prepared = part.prepared(integers[code], weights[code])
+                index, integers_of_block, of_block = part.block_sums(block, prepared)
                 assert (y[rows][index] == code).all()
+                integer_sums[:, rows.start + index] += integers_of_block
                 sums[rows.start + index] += of_block
     assert n_rows == len(X)
     assert len(parts) >= n_parts
     expected = np.einsum("iv,ikv->ik", mask, weights[y].astype(np.float64))
     np.testing.assert_allclose(sums, expected, atol=1e-4)
+    expected = np.einsum("iv,ikv->ki", mask, integers[y])
+    np.testing.assert_array_equal(integer_sums, expected)
 
 
 @WAYS_TO_TILES

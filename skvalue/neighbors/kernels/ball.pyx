@@ -10,7 +10,7 @@ from cython cimport floating
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from ..._utils.loops cimport (
-    add_bits, add_by_bit, add_tables, bytes_alone, cloned, integers_alone,
+    add_bits, add_by_bit, add_tables, bytes_alone, cloned, count_bits, integers_alone,
 )
 from .ties cimport GENERIC, exact_key
 
@@ -224,7 +224,7 @@ def add_rows(const uint8_t[:, ::1] bits, const double[::1] numbers, double[::1] 
 
 
 cdef cloned add_weights_of(
-    const uint8_t *line, const double *weights, Py_ssize_t n_points, double *out
+    const uint8_t *line, const int64_t *weights, Py_ssize_t n_points, int64_t *out
 ) noexcept nogil:
     """Add to the eight rows of one block the weights of the points whose balls contain
     them."""
@@ -233,7 +233,7 @@ cdef cloned add_weights_of(
 
 def add_weights(
     const uint8_t[:, ::1] bits, const int64_t[::1] block_class,
-    const double[:, ::1] weights, double[::1] out,
+    const int64_t[:, ::1] weights, int64_t[::1] out,
 ):
     """Add to each row of the blocks the weights of the points whose balls contain
     it."""
@@ -245,6 +245,22 @@ def add_weights(
             add_weights_of(
                 &bits[s, 0], &weights[block_class[s], 0], bits.shape[1], &out[8 * s]
             )
+
+
+def add_weights_of_class(
+    const uint8_t[:, ::1] bits, const int64_t[:, ::1] weights, int64_t[:, ::1] out
+):
+    """As `add_weights`, for blocks of one class: of several weights of each point, one
+    line of ``out`` for each."""
+    cdef Py_ssize_t s, g
+    if bits.shape[1] == 0:
+        return
+    with nogil:
+        for s in range(bits.shape[0]):
+            for g in range(weights.shape[0]):
+                add_weights_of(
+                    &bits[s, 0], &weights[g, 0], bits.shape[1], &out[g, 8 * s]
+                )
 
 
 cdef cloned add_tables_of(
@@ -271,3 +287,20 @@ def add_many_weights(
                     &bits[s, 0], bits.shape[1], &tables[g, 0, 0, 0],
                     &out[8 * s, 16 * g], out.shape[1],
                 )
+
+
+cdef cloned count_balls_of(
+    const uint8_t *line, Py_ssize_t n_points, int32_t *out
+) noexcept nogil:
+    """Add to the eight rows of one block the number of balls that contain them."""
+    count_bits(line, n_points, out)
+
+
+def count_balls(const uint8_t[:, ::1] bits, int32_t[::1] out):
+    """Add to each row of the blocks the number of balls that contain it."""
+    cdef Py_ssize_t s
+    if bits.shape[1] == 0:
+        return
+    with nogil:
+        for s in range(bits.shape[0]):
+            count_balls_of(&bits[s, 0], bits.shape[1], &out[8 * s])

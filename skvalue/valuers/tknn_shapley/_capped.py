@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 
+from ..._utils.fixed_point import exact_sum
 from ..._utils.parallel import tiles
 from ...neighbors import balls, read_rows
 
@@ -91,7 +92,11 @@ class CappedBalls:
         return sum(part.counts for _, part in self.parts())
 
     def sum(self, weights):
-        return np.concatenate([part.sum(weights) for _, part in self.parts()])
+        return exact_sum(self._integer_sum, weights)
+
+    def _integer_sum(self, weights):
+        sums = [part.integer_sum(weights) for _, part in self.parts()]
+        return np.concatenate(sums)
 
     def parts(self):
         """Yield slices of the rows, and their balls."""
@@ -122,9 +127,8 @@ class CappedPart:
     def __init__(self, part, X, codes, points, radius, metric, cap):
         self._part = part
         self._codes = codes
-        n_balls = part.sum(np.ones((len(part.counts), len(points))))
         # Rows that are in too many balls, and the number of each among these, or -1.
-        self._rows = np.flatnonzero(n_balls > cap + 0.5)
+        self._rows = np.flatnonzero(part.n_balls() > cap)
         self._number = np.full(len(codes), -1, dtype=np.int32)
         self._number[self._rows] = np.arange(len(self._rows))
         # The balls in which these are counted, as bits: no more than all balls take.
@@ -147,32 +151,33 @@ class CappedPart:
                 counts[code] += change[codes == code].sum(axis=0)
         return counts
 
-    def sum(self, weights):
-        values = self._part.sum(weights)
+    def integer_sum(self, weights):
+        sums = self._part.integer_sum(weights)
         for numbers in self._tiles():
             rows = self._rows[numbers]
             inside = self._inside(numbers)
-            values[rows] = np.einsum("iv,iv->i", inside, weights[self._codes[rows]])
-        return values
+            sums[rows] = np.einsum("iv,iv->i", inside, weights[self._codes[rows]])
+        return sums
 
     def row_blocks(self):
         """Yield classes, and blocks of their rows for `block_sums`."""
         return self._part.row_blocks()
 
-    def prepared(self, weights):
-        """Weights (n_weights, n_points) of one class, for `block_sums`."""
-        return weights, self._part.prepared(weights)
+    def prepared(self, weights, many):
+        """Weights of one class, for `block_sums`: integers, and many in float32."""
+        return weights, many, self._part.prepared(weights, many)
 
     def block_sums(self, block, weights):
-        """Sums of many weights at once for the rows of a block."""
-        weights, of_part = weights
-        rows, sums = self._part.block_sums(block, of_part)
+        """The rows of a block, and their sums of both kinds of weights."""
+        weights, many, of_part = weights
+        rows, sums, many_sums = self._part.block_sums(block, of_part)
         numbers = self._number[rows]
         places = np.flatnonzero(numbers >= 0)
         if len(places):
-            inside = self._inside(numbers[places]).astype(np.float32)
-            sums[places] = inside @ weights.T
-        return rows, sums
+            inside = self._inside(numbers[places])
+            sums[:, places] = weights @ inside.T
+            many_sums[places] = inside.astype(np.float32) @ many.T
+        return rows, sums, many_sums
 
     def _tiles(self):
         """Slices of the rows in too many balls; a pair takes up to 32 bytes."""

@@ -1,11 +1,9 @@
 """The game of noisy counts: values of neighbours from what was released, and errors."""
 
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
-from ..._utils.parallel import ordered_map
 from ...neighbors import balls, make_space
 from ._capped import CappedBalls
 from ._count_model import CountModel
@@ -16,9 +14,6 @@ from ._value_draws import size_draws, value_sizes
 
 # Draws for standard errors: each costs a sum over the rows in both ways.
 _N_ERROR_DRAWS = 16
-
-# Rows whose sums are added to those of their groups at a time.
-_ROWS_OF_GROUPS = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,98 +182,3 @@ class NoRows:
     def parts(self):
         """Of no rows, none."""
         return iter(())
-
-
-class StandardErrors:
-    """Standard errors of the players' values, from draws of errors at the points.
-
-    Rows are added part by part. Sums over balls are computed in float32, which is
-    enough for an error.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_ways, n_draws, 2, n_points)
-        See `NoisyGame.errors`; the way with the larger errors counts.
-    points : Points
-        The validation points: their labels and weights.
-    groups : ndarray of int of shape (n_rows,) or None
-        Player of each row; without groups, each row is one.
-    n_players : int
-        Number of players.
-    """
-
-    def __init__(self, errors, points, groups, n_players):
-        self._n_ways, self._n_draws = errors.shape[:2]
-        # Products of float32 neither overflow nor vanish.
-        self._scale = max(np.abs(errors * points.weights).max(initial=0.0), 1e-300)
-        weights = errors * points.weights / self._scale
-        weights = weights.astype(np.float32)
-        weights = weights.reshape(self._n_ways * self._n_draws, 2, len(points))
-        self._same = weights[:, 0]
-        self._other = weights[:, 1]
-        self._labels = points.y
-        self._groups = groups
-        if groups is None:
-            self._mean_squares = np.zeros(n_players)
-        else:
-            self._totals = np.zeros((len(weights), n_players))
-            # Groups and sums of rows, (n, n_weights), that are not in the totals yet,
-            # and the number of these rows.
-            self._waiting = []
-            self._n_waiting = 0
-
-    def add(self, rows, part, n_jobs):
-        """Add the rows of a slice, whose balls are ``part``."""
-        blocks = list(part.row_blocks())
-        tasks = self._tasks(part, blocks)
-        for index, sums in ordered_map(
-            part.block_sums, tasks, n_jobs, len(blocks), shared=True
-        ):
-            index = rows.start + index
-            if self._groups is None:
-                self._mean_squares[index] = self._largest_mean_square(sums)
-            else:
-                self._waiting.append((self._groups[index], sums))
-                self._n_waiting += len(index)
-                if self._n_waiting >= _ROWS_OF_GROUPS:
-                    self._add_waiting()
-
-    def values(self):
-        """The standard errors, (n_players,)."""
-        if self._groups is None:
-            return self._scale * np.sqrt(self._mean_squares)
-        self._add_waiting()
-        return self._scale * np.sqrt(self._largest_mean_square(self._totals.T))
-
-    def _add_waiting(self):
-        """Add the sums of the rows that wait to those of their groups."""
-        if not self._waiting:
-            return
-        groups, sums = zip(*self._waiting)
-        groups = np.concatenate(groups)
-        sums = np.concatenate(sums)
-        for total, line in zip(self._totals, sums.T):
-            total += np.bincount(groups, line, minlength=len(total))
-        self._waiting = []
-        self._n_waiting = 0
-
-    def _tasks(self, part, blocks):
-        """Arguments of ``part.block_sums``: a block, and the weights of its class."""
-        code_before = None
-        for code, block in blocks:
-            if code != code_before:
-                is_same = self._labels == code
-                weights = np.where(is_same, self._same, self._other)
-                weights = part.prepared(weights)
-                code_before = code
-            yield block, weights
-
-    def _largest_mean_square(self, sums):
-        """Mean squares over the draws, of the way where they are larger, (n,).
-
-        ``sums`` are of shape (n, n_ways * n_draws).
-        """
-        squares = np.square(sums).reshape(-1, self._n_draws)
-        means = squares @ np.full(self._n_draws, 1 / self._n_draws, squares.dtype)
-        # Faster than the maximum of an axis of length 1 or 2.
-        return reduce(np.maximum, means.reshape(-1, self._n_ways).T)

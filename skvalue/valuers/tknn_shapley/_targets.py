@@ -138,6 +138,7 @@ class TargetGame(NamedTuple):
     semivalue: object
 
     n_classes = 0
+    unit = 1.0
 
     def count(self, neighbours, y):
         """Numbers of rows, and sums of targets and squares, (3, n_points)."""
@@ -162,6 +163,10 @@ class TargetGame(NamedTuple):
         for line in terms[::-1]:
             values = values * (y - self.prior) + neighbours.sum(line[None])
         return values
+
+    def sum_of_tile(self, neighbours, terms, y):
+        """As `add`: targets have no bound, so that there is no common unit."""
+        return self.add(neighbours, terms, y)
 
     def utility(self, counts, points):
         """Minus the squared error of the mean target in each ball."""

@@ -40,10 +40,11 @@ from .._neighbors import (
     rows_of_players,
 )
 from ._game import LabelGame, same_and_other
-from ._noisy import NoisyGame, StandardErrors
+from ._noisy import NoisyGame
 from ._overlap import counted_balls
 from ._radius import choose_radius
 from ._report import ball_report
+from ._row_sums import RowSums, StandardErrors
 from ._sampled import sampled_event
 from ._targets import TargetGame
 
@@ -63,9 +64,9 @@ class BallSearch(NamedTuple):
 def value_tile(number, search, space, game, y, points):
     """Evaluate a tile of points of a split, as `mean_over_points` takes it.
 
-    Returns the number of the split, the sum over the points of weight times value,
-    (n_players,), the utility at each point, (n_points,), and what is counted in the
-    balls, (n_counts, n_points).
+    Returns the number of the split, the sum over the points of weight times value in
+    units of the game, (n_players,), the utility at each point, (n_points,), and what is
+    counted in the balls, (n_counts, n_points).
     """
     with search.engine.device_lock():
         neighbours = search.engine.balls(
@@ -73,7 +74,7 @@ def value_tile(number, search, space, game, y, points):
         )
         counts = game.count(neighbours, y)
         terms = game.terms(counts, points) * points.weights
-        values = game.add(neighbours, terms, y)
+        values = game.sum_of_tile(neighbours, terms, y)
         return number, values, game.utility(counts, points), counts
 
 
@@ -131,12 +132,13 @@ class TKNNShapleyValuer(BaseValuer):
         "auto" is regression if the target is continuous; whole numbers with many values
         are taken for classes, with a warning. Private fits are for classes only.
     engine : {"auto", "native", "torch", "faiss"}, default="auto"
-        What computes distances and counts. All give the same values. "auto" is
-        "native", or "torch" if device="cuda". The others need the extras `torch` and
-        `faiss`.
+        What computes distances and counts. All give the same values, for classes to
+        the bit. "auto" is "native", or "torch" if device="cuda". The others need the
+        extras `torch` and `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the engine computes; "auto" is a GPU if the engine is given by name,
-        supports GPUs and finds one.
+        supports GPUs and finds one. What computed is in `engine_` and `device_`, and in
+        a line of the log, of the logger "skvalue" at level INFO.
     embedding : transformer, torch module, callable or "auto", default=None
         Applied to X, X_val and rows to value before distances are computed; X may then
         be anything that it accepts (texts, images). A scikit-learn transformer is
@@ -385,7 +387,13 @@ class TKNNShapleyValuer(BaseValuer):
         def empty_utility(split):
             return self._game(problem, split).empty_utility(split.points)
 
-        result = mean_over_points(problem, values, empty_utility, attributes=attributes)
+        result = mean_over_points(
+            problem,
+            values,
+            empty_utility,
+            unit=self._game(problem, problem.splits[0]).unit,
+            attributes=attributes,
+        )
         if result is not None:
             self._warn_of_radius(result, run)
         return result
@@ -433,12 +441,10 @@ class TKNNShapleyValuer(BaseValuer):
             errors = StandardErrors(
                 error_draws, points, problem.groups, problem.n_players
             )
-            values = np.zeros(len(problem.X))
-            baseline = np.zeros(len(problem.X))
+            row_sums = RowSums([weights, baseline_weights], errors, len(problem.X))
             for rows, part in neighbours.parts():
-                values[rows] = part.sum(weights)
-                baseline[rows] = part.sum(baseline_weights)
-                errors.add(rows, part, workers)
+                row_sums.add(rows, part, workers)
+            values, baseline = row_sums.values()
             if is_sampled:
                 # A row that is in a sample does not join it.
                 own_same, own_other, _ = game.estimate(counts, model)
@@ -505,11 +511,11 @@ class TKNNShapleyValuer(BaseValuer):
         neighbours = game.balls(
             engine, points.X[numbers], points.y[numbers], points.X, 1
         )
-        values = np.zeros(len(numbers))
         errors = StandardErrors(error_draws, points, None, len(numbers))
+        row_sums = RowSums([weights], errors, len(numbers))
         for rows, part in neighbours.parts():
-            values[rows] = part.sum(weights)
-            errors.add(rows, part, 1)
+            row_sums.add(rows, part, 1)
+        (values,) = row_sums.values()
         warn_if_noise_exceeds(
             values,
             errors.values(),
