@@ -13,6 +13,7 @@ from skvalue.collaborative import (
     BayesianLinear,
     BayesianLogistic,
     BetaBernoulli,
+    GammaPoisson,
     GaussianMean,
     GramRelease,
     LogisticRelease,
@@ -399,18 +400,60 @@ class TestRewardGain:
         ({"X_val": [[1.0]], "y_val": [1.0]}, "X has 1 features"),
         ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length"),
         ({"X_val": [[1.0, 2]], "y_val": []}, "y_val must hold at least one point"),
+        ({"X_val": [[1.0, 2]], "y_val": [np.nan]}, "y_val contains NaN"),
         (
-            {"X_val": [[1.0, 2]], "y_val": [np.nan]},
-            "y_val must have a finite.* Got nan",
+            {"X_val": [[1.0, 2]], "y_val": [1e200]},
+            r"y_val must have a finite.* Got 1e\+200",
         ),
     ],
-    ids=["none", "no X", "columns", "length", "empty", "nan"],
+    ids=["none", "no X", "columns", "length", "empty", "nan", "huge"],
 )
 def test_invalid_validation_points_are_refused(points, message):
     (release,) = exact_releases(five_parties()[0][:1])
     scorer = PredictiveValueScorer(BayesianLinear(), **FAST)
     with pytest.raises(ValueError, match=message):
         scorer.fit([release], **points)
+
+
+def release_of(family):
+    upper = {"gaussian": 1.0, "bernoulli": 1.0, "poisson": 9.0}[family]
+    lower = -1.0 if family == "gaussian" else 0.0
+    return NoisyStatistic(family, 50, (20.0,), 0.5, 2.0, (lower, upper))
+
+
+@pytest.mark.parametrize("method", ["fit", "estimate_cost"])
+@pytest.mark.parametrize(
+    ("model", "entry", "message"),
+    [
+        (GaussianMean(0.1), np.nan, "y_val contains NaN"),
+        (GaussianMean(0.1), "much", "y_val must hold numbers"),
+        (BetaBernoulli(), np.nan, "y_val contains NaN"),
+        (BetaBernoulli(), 0.5, "y_val must hold zeros and ones .* Got 0.5"),
+        (BetaBernoulli(), 2, "y_val must hold zeros and ones .* Got 2"),
+        (BetaBernoulli(), "yes", "y_val must hold numbers"),
+        (GammaPoisson(), np.inf, "y_val contains infinity"),
+        (GammaPoisson(), -1, "y_val must hold counts .* Got -1"),
+        (GammaPoisson(), 1.5, "y_val must hold counts .* Got 1.5"),
+    ],
+)
+def test_targets_without_a_density_are_refused(model, entry, message, method):
+    family = {"GaussianMean": "gaussian", "BetaBernoulli": "bernoulli"}
+    release = release_of(family.get(type(model).__name__, "poisson"))
+    scorer = PredictiveValueScorer(model, **FAST)
+    with pytest.raises(ValueError, match=message):
+        getattr(scorer, method)([release], y_val=[1, entry])
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers"),
+    [([True, False, True], [1, 0, 1]), (["1", "0", "1"], [1, 0, 1])],
+    ids=["bool", "text"],
+)
+def test_ones_of_any_type_are_ones(labels, numbers):
+    scorer = PredictiveValueScorer(BetaBernoulli(), **FAST)
+    values = scorer.fit([release_of("bernoulli")], y_val=labels).values_
+    expected = scorer.fit([release_of("bernoulli")], y_val=numbers).values_
+    np.testing.assert_array_equal(values, expected)
 
 
 class TestPublicMaps:

@@ -15,7 +15,7 @@ from ..._utils.untrusted import (
     refuse,
     to_base64,
 )
-from ..models import model_record, stored_model
+from ..models import check_targets, model_record, stored_model
 
 _FORMAT = "skvalue.collaborative.PosteriorDraws"
 _VERSION = 1
@@ -47,13 +47,14 @@ def check_points(host, model, X, y, suffix=""):
         raise ValueError(f"y{suffix} must hold at least one point. Got none.")
     classes = getattr(model, "classes_", None)
     if classes is not None:
-        unseen = np.setdiff1d(y, classes).tolist()
+        known = np.asarray(classes).tolist()
+        unseen = [label for label in dict.fromkeys(y.tolist()) if label not in known]
         if unseen:
             raise ValueError(
-                f"y{suffix} must hold only labels of classes_, "
-                f"{np.asarray(classes).tolist()}. Got "
+                f"y{suffix} must hold only labels of classes_, {known}. Got "
                 f"{', '.join(map(repr, unseen[:5]))}."
             )
+    y = check_targets(model, y, f"y{suffix}")
     if X is not None:
         X = _mapped_rows(host, model, X)
         if len(X) != len(y):

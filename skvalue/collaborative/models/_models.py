@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ..._utils.checks import check_numbers
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..._utils.warned import warn
-from ...exceptions import NormalApproximationWarning
+from ...exceptions import NormalApproximationWarning, ParameterError
 from ...privacy import clip_rows
 from ..party import MIN_NORMAL_ROWS, SUMS, NoisyStatistic
 from ._draws import draw_behind_noise
@@ -32,6 +33,12 @@ class PriorModel(BaseEstimator):
     _kind = ""
     _common_fields = ()
     _prior_parameters = ()
+    # What targets of a model without classes must be, for messages.
+    _targets = "numbers"
+
+    def _has_density(self, y):
+        """Mask of the numbers y that the model has a density or a probability of."""
+        return np.isfinite(y)
 
     def prior_statement(self):
         """The prior as text; equal priors have equal texts.
@@ -397,6 +404,24 @@ def _statement_of(value):
         return float(array)
     content = np.ascontiguousarray(array).tobytes()
     return f"{array.shape} {hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def check_targets(model, y, name):
+    """Targets y as numbers of which a model has a density; refuses others.
+
+    Labels, and targets of models that are none of skvalue's, are left as they are.
+    """
+    if not isinstance(model, PriorModel) or hasattr(model, "classes_"):
+        return y
+    y = check_numbers(y, name)
+    is_possible = model._has_density(y)
+    if not is_possible.all():
+        raise ParameterError(
+            name,
+            f"must hold {model._targets} for {type(model).__name__}. Got "
+            f"{y[~is_possible][0]:g}.",
+        )
+    return y
 
 
 def check_prior(model, releases):
