@@ -1,11 +1,18 @@
 """The script that compares two trees sees what differs; its fits are not run here."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import golden
 import numpy as np
 import pytest
 from problems import two_classes
 
 import skvalue
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "tests" / "benchmarks"
 
 
 def record(values=(0.1, np.nan), **words):
@@ -64,3 +71,10 @@ def test_what_is_no_tree_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         golden.main([str(tmp_path)])
     assert "must be a work tree of skvalue" in capsys.readouterr().err
+
+
+def test_times_of_no_line_are_refused():
+    words = [sys.executable, BENCHMARKS / "compare.py", ROOT, "-k", "no such line"]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "PATTERN must be that of a line. Got 'no such line'." in done.stderr

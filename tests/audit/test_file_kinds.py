@@ -241,6 +241,20 @@ def test_whole_labels_that_no_float_holds_stay_apart(tmp_path):
     assert set(labels.tolist()) == {2**60, 2**60 + 1}
 
 
+TYPED = ["parquet", "arrow", "feather"]
+
+
+@pytest.mark.parametrize("kind", cases(TYPED, "parquet"))
+def test_a_file_with_types_says_itself_what_is_missing(kind, written):
+    path = written(kind)
+    [doubt] = read_table(path, "label", missing="999").doubts
+    assert "missing is not applied" in doubt
+    with pytest.raises(ValueError, match="two readings: missing is not applied"):
+        read_table(path, "label", missing="999", strict=True)
+    with pytest.raises(ValueError, match="text must be columns of the file"):
+        read_table(path, "label", text="no such column")
+
+
 # Texts that a line of a file does not hold as they are.
 HARD = [
     "a\rb", "a\nb", "a\r\nb", "\rb", 'say "no"', '"', "a,b", "a;b", "a\tb", "=1+1",

@@ -517,3 +517,17 @@ def test_times_are_exact_to_the_microsecond(step, read):
     lines = [f"{str(moment).replace('T', ' ')},x" for moment in moments]
     times = read("\n".join(["time,word", *lines])).frame["time"]
     np.testing.assert_array_equal(times.to_numpy("datetime64[us]"), moments)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("rows", [[2, 0, 1], [2, 2, 2], [0, 2], [2], []], ids=str)
+def test_rows_stay_lines_in_any_order(rows, end, read):
+    lines = ["a,b", "1,x", "2,y", "3,z"]
+    reading = read(end.join(lines))  # the last line has no end
+    content = reading.to_bytes(rows).decode().splitlines()
+    assert content == [lines[0], *(lines[row + 1] for row in rows)]
+
+
+def test_rows_that_a_file_does_not_have_are_refused(read):
+    with pytest.raises(ValueError, match="rows must be rows of the file, from 0 to 2"):
+        read("a,b\n1,x\n2,y\n3,z\n").to_bytes([3])

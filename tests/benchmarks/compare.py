@@ -724,6 +724,8 @@ def main():
         return work()
     start = perf_counter()
     names = [name for name in LINES if re.search(options.pattern, name)]
+    if not names:
+        raise SystemExit(f"PATTERN must be that of a line. Got {options.pattern!r}.")
     comparison = Comparison(options.tree, options.pairs, options.clock)
     failed = []
     print(f"{'line':42} {'seconds':>8} {'ratio':>6} {'spread':>15} {'control':>15}")

@@ -406,6 +406,23 @@ class TestRefit:
         assert copy.noise_floor_ == scorer.noise_floor_
         assert copy.model_.fingerprint == scorer.model_.fingerprint
 
+    @pytest.mark.parametrize(
+        "parameters",
+        [{"metric": "kl"}, {"shrink": False}, {"random_state": 5}],
+        ids=str,
+    )
+    def test_parameters_that_are_set_later_wait_for_the_next_fit(
+        self, parameters, buyer, sellers
+    ):
+        scorer = FastScorer(epsilon=1.0).fit(buyer)
+        summaries = scorer.summarize(sellers)
+        methods = ("score_summaries", "noise_floor", "pairwise_distances")
+        before = [getattr(scorer, method)(summaries) for method in methods]
+        scorer.set_params(**parameters)
+        for method, expected in zip(methods, before):
+            values = getattr(scorer, method)(summaries)
+            np.testing.assert_array_equal(values, expected)
+
     def test_other_rows_give_another_model(self, buyer, sellers):
         scorer = FastScorer("pca").fit(buyer)
         fingerprint = scorer.model_.fingerprint

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._utils.checks import format_values
+from ..._utils.messages import Message
 from ..._utils.optional import import_optional
 from ..._utils.text import enumeration, plural
 from ..._utils.untrusted import choice, integer, refuse, refuse_no_file
@@ -23,6 +24,9 @@ from ._other_kinds import as_csv, decompressed, refuse_json
 from ._types import read_column
 
 _MOST_COLUMNS = 10_000
+_TYPED_ENTRIES = (
+    "is not applied: a Parquet or Arrow file says itself which entries are missing."
+)
 FIRST_ROW = 2  # number of the first row in a spreadsheet, whose header is row 1
 
 
@@ -90,20 +94,32 @@ class Reading:
         Parameters
         ----------
         rows : array-like of int
-            Row numbers of the file, which are in the index of `frame`.
+            Row numbers of the file, in any order.
 
         Returns
         -------
         content : bytes or None
             The header and these rows, not compressed, those of an Excel file, or of a
             folder of pictures, as CSV; None for Parquet and Arrow.
+
+        Raises
+        ------
+        ValueError
+            If the file has no such row.
         """
         if self.source is None:
             return None
         fields = self.source.fields
         texts = dict(zip(fields.numbers.tolist(), fields.texts))
-        content = "".join([fields.before, *(texts[row] for row in rows)])
-        return content.encode(self.source.codec)
+        pieces = [fields.before]
+        for row in rows:
+            if row not in texts:
+                refuse("rows", f"rows of the file, from 0 to {max(texts)}", row)
+            # The last line of the file may have no end, which another one needs.
+            if pieces[-1] and not pieces[-1].endswith(("\n", "\r")):
+                pieces.append("\n")
+            pieces.append(texts[row])
+        return "".join(pieces).encode(self.source.codec)
 
 
 def read_table(
@@ -154,7 +170,7 @@ def read_table(
     missing : str or list of str, default=None
         Entries that mean missing, besides words such as NA and k.A. among numbers or
         dates: "999" in all columns, "999=age" in one. "=age": no other entry of that
-        column is asked for.
+        column is asked for. Parquet and Arrow files say themselves what is missing.
     text : str or list of str, default=None
         Columns that stay text.
     header : bool, default=None
@@ -219,7 +235,13 @@ def read_table(
         refuse_no_file(path, "the file")
     if Path(path).suffix.lower() in ARROW:
         frame = read_arrow(path, target, max_rows)
-        return _leave_out_unlabelled(Reading(frame, [], []), target)
+        _listed_names(text, frame.columns, "text")
+        doubts = []
+        if missing:
+            doubts.append(Message("missing", _TYPED_ENTRIES))
+        if strict:
+            _refuse_doubts(doubts)
+        return _leave_out_unlabelled(Reading(frame, [], doubts), target)
 
     # What a table of the same columns was read by decides in place of doubts.
     texts_before = set()
@@ -261,10 +283,8 @@ def read_table(
     if task == "auto" and target in columns and columns[target].kind == "number":
         # Whole numbers that are amounts: integers would be taken for classes.
         entries[target] = np.asarray(entries[target], dtype=np.float64)
-    if strict and conventions.doubts:
-        raise ParameterError(
-            "strict", " ".join(conventions.doubts), subject="two readings:"
-        )
+    if strict:
+        _refuse_doubts(conventions.doubts)
 
     notes = list(file.notes)
     for note, noted_columns in conventions.notes.items():
@@ -330,6 +350,12 @@ def _source_of(file, columns, conventions, target, task, header):
         keys=conventions.keys,
         has_header=header is not False,
     )
+
+
+def _refuse_doubts(doubts):
+    """Refuse a file of which there are doubts."""
+    if doubts:
+        raise ParameterError("strict", " ".join(doubts), subject="two readings:")
 
 
 def _check_options(decimal, dates, task, latest_year, max_rows):

@@ -80,7 +80,9 @@ class Buyer:
                 own.mean, own.covariance, mean, covariance, ridge=self.ridge
             )
         diversity, relevance = diversity_relevance(own.covariance, covariance)
-        return diversity if self.metric == "diversity" else relevance
+        if self.metric == "diversity":
+            return diversity
+        return relevance
 
 
 def _buyer_moments(rows, max_norm):

@@ -10,7 +10,7 @@ from ..seller import Summary, max_file_size, n_radius_counts, own_radii
 
 def read_summaries(model, sources):
     """Summaries of a `BuyerModel`, from objects or files, which are not trusted."""
-    if isinstance(sources, str | Summary):
+    if isinstance(sources, str | os.PathLike | Summary):
         raise TypeError(
             "summaries must be a sequence of summaries or paths. Got a single one."
         )
@@ -40,7 +40,9 @@ def _check_radius(summary, model, place):
     """Refuse a radius that the mechanism of a buyer's model cannot give."""
     if summary.epsilon is None:
         return
-    radii = own_radii(model) if model.has_own_radius else model.max_norm
+    radii = model.max_norm
+    if model.has_own_radius:
+        radii = own_radii(model)
     is_possible = np.isclose(summary.max_norm, radii, rtol=1e-9, atol=0.0).any()
     if not is_possible or summary.n_radius_counts != n_radius_counts(model):
         raise ValueError(

@@ -272,6 +272,7 @@ class PriArTaScorer(BaseEstimator):
             components_=np.linalg.eigh(buyer.exact.covariance)[1].T[::-1],
             n_samples_=n_rows,
             _buyer=buyer,
+            _shrink=self.shrink,
             **columns,
         )
         return self
@@ -466,7 +467,9 @@ class PriArTaScorer(BaseEstimator):
         summaries, estimates = self._estimates(summaries)
         rng = np.random.default_rng(self._buyer.seed)
         errors = [
-            score_error(self._buyer, mean, factor, summary, shrink=self.shrink, rng=rng)
+            score_error(
+                self._buyer, mean, factor, summary, shrink=self._shrink, rng=rng
+            )
             for mean, factor, summary in zip(
                 estimates.mean, estimates.factor, summaries
             )
@@ -512,7 +515,7 @@ class PriArTaScorer(BaseEstimator):
             (summary.noise, summary.n_samples, summary.max_norm)
             for summary in read_summaries(self.model_, summaries)
         ]
-        floors = {kind: noise_floor(self._buyer, *kind, self.shrink) for kind in kinds}
+        floors = {kind: noise_floor(self._buyer, *kind, self._shrink) for kind in kinds}
         return np.array([floors[kind] for kind in kinds])
 
     def pairwise_distances(self, summaries):
@@ -582,7 +585,7 @@ class PriArTaScorer(BaseEstimator):
                     self._buyer,
                     Estimates(estimates.mean[pair], estimates.factor[pair]),
                     [summaries[i], summaries[j]],
-                    shrink=self.shrink,
+                    shrink=self._shrink,
                     levels=levels,
                 )
                 floors[..., i, j] = floor
@@ -656,17 +659,15 @@ class PriArTaScorer(BaseEstimator):
         return summaries, Estimates(means, factors)
 
     def _estimates_by_radius(self, summaries):
-        """Yield positions of summaries with one radius, the buyer's moments for it,
-        and the estimates.
+        """Yield places of summaries of one radius, the buyer's moments, and estimates.
+
+        The buyer's moments are those for this radius.
         """
         for places, radius in by_radius(summaries):
             own = self._buyer.moments_for(radius)
-            chosen = [summaries[place] for place in places]
-            yield (
-                places,
-                own,
-                estimate_summaries(self._buyer, own, chosen, self.shrink),
-            )
+            of_radius = [summaries[place] for place in places]
+            estimates = estimate_summaries(self._buyer, own, of_radius, self._shrink)
+            yield places, own, estimates
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
