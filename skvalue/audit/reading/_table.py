@@ -111,13 +111,14 @@ class Reading:
             return None
         fields = self.source.fields
         texts = dict(zip(fields.numbers.tolist(), fields.texts))
+        line_end = re.search("\r\n|\r|\n", fields.before + fields.texts[0])
         pieces = [fields.before]
         for row in rows:
             if row not in texts:
                 refuse("rows", f"rows of the file, from 0 to {max(texts)}", row)
             # The last line of the file may have no end, which another one needs.
             if pieces[-1] and not pieces[-1].endswith(("\n", "\r")):
-                pieces.append("\n")
+                pieces.append(line_end[0])
             pieces.append(texts[row])
         return "".join(pieces).encode(self.source.codec)
 
