@@ -100,17 +100,17 @@ def test_an_audit_catches_half_of_the_noise(factor):
     for n_improbable in (1, 0):
         runs = [count_far_classes(epsilon, n_improbable) for _ in range(2)]
         scores.append(np.concatenate([counts.n_improbable for counts in runs]))
-    assert distinguish_scores(*scores, event).passed == (factor == 1.0)
+    assert distinguish_scores(*scores, event, fail=1e-7).passed == (factor == 1.0)
 
 
 def test_stated_errors_hold():
     counts = count_far_classes(1.0, 4)
     noise = counts.n_improbable - 4
-    assert np.mean(np.abs(noise) <= 3 * counts.error) > 0.98
-    assert np.std(noise) == pytest.approx(counts.error, rel=0.15)
+    assert np.mean(np.abs(noise) <= 3 * counts.error) > 0.97
+    assert np.std(noise) == pytest.approx(counts.error, rel=0.2)
     noise = counts.n_rows - 7
-    assert np.mean(np.abs(noise) <= 3 * counts.n_rows_error) > 0.98
-    assert np.std(noise) == pytest.approx(counts.n_rows_error, rel=0.15)
+    assert np.mean(np.abs(noise) <= 3 * counts.n_rows_error) > 0.97
+    assert np.std(noise) == pytest.approx(counts.n_rows_error, rel=0.2)
 
 
 def test_public_points_that_are_far_apart_have_no_improbable_labels():

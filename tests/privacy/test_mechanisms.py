@@ -35,6 +35,7 @@ from skvalue.privacy.audit import check_variance
 
 DISCRETE = [DiscreteGaussianEvent(scale) for scale in (0.4, 3.74, 53.0, 2500.0)]
 CONTINUOUS = [GaussianEvent(3.0), LaplaceEvent(3.0)]
+FAIL = 1e-8  # probability of failing a correct sampler in one of its tests
 
 
 @pytest.fixture(params=["table", "opendp"])
@@ -64,10 +65,10 @@ def test_integer_noise_has_the_distribution_stated(event, sampler):
     n = 20_000 if sampler == "table" else 4_000
     noise = draw_noise(event, n)
     assert noise.dtype == np.int64
-    report = check_variance(noise, event)
+    report = check_variance(noise, event, fail=FAIL)
     assert report.passed
     assert not report.wasteful
-    # Chi-square over cells of ample mass; fails a sound sampler once in 10^6.
+    # Chi-square over cells of ample mass.
     edges = np.unique(np.round(np.quantile(noise, np.linspace(0, 1, 13)[1:-1])))
     n_cells = len(edges) + 1
     observed = np.bincount(np.searchsorted(edges, noise), minlength=n_cells)
@@ -78,7 +79,7 @@ def test_integer_noise_has_the_distribution_stated(event, sampler):
     )
     is_ample = expected > 20
     statistic = ((observed - expected)[is_ample] ** 2 / expected[is_ample]).sum()
-    assert statistic < chdtri(is_ample.sum(), 1e-6)
+    assert statistic < chdtri(is_ample.sum(), FAIL)
 
 
 def steps(scale):
@@ -131,7 +132,7 @@ def test_draws_change_where_the_distribution_says(scale, monkeypatch):
 def test_continuous_noise_has_the_distribution_stated(event):
     noise = draw_noise(event, (200, 100))
     assert noise.shape == (200, 100)
-    report = check_variance(noise, event)
+    report = check_variance(noise, event, fail=FAIL)
     assert report.passed
     assert not report.wasteful
     assert abs(np.median(noise)) < 0.2
@@ -203,7 +204,7 @@ def test_noise_fills_a_grid_around_every_value(kind, scale):
     noisy = add_noise(np.repeat([scale / 3, -scale / 5], 500), kind(scale))
     grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
     np.testing.assert_array_equal(noisy % grid, 0)
-    assert check_variance(noisy[:500], kind(scale)).passed
+    assert check_variance(noisy[:500], kind(scale), fail=FAIL).passed
 
 
 def test_a_grid_for_each_scale():
@@ -326,7 +327,7 @@ def test_opendp_draws_integer_noise_where_it_is_installed(monkeypatch):
 def test_a_sample_has_each_row_with_the_probability():
     sample = poisson_sample(100_000, 0.1)
     assert sample.dtype == bool
-    assert abs(sample.mean() - 0.1) < 5 * math.sqrt(0.09 / 100_000)
+    assert abs(sample.mean() - 0.1) < 6 * math.sqrt(0.09 / 100_000)
 
 
 def test_a_sample_of_probability_one_has_all_rows():

@@ -89,7 +89,7 @@ def test_little_noise_gives_nearly_the_exact_values(data, metric, radius, denois
     private = fit(data, radius, metric=metric, epsilon=40.0, denoise=denoise)
     errors = private.counts_ - same_and_other(exact.counts_, data.y_val)
     scale = calibrate_counts(40.0, 1e-5, 60, "add_remove").scale
-    assert np.abs(errors).max() < 5.5 * scale
+    assert np.abs(errors).max() < 7.5 * scale
     assert np.corrcoef(private.values_, exact.values_)[0, 1] > 0.97
     assert private.utility_ == pytest.approx(exact.utility_, abs=0.05)
 
@@ -274,7 +274,7 @@ def test_labels_that_no_point_has_count_as_other(data, inside):
     bound = overlap_bound(data.X_val, 0.3, "cosine")
     scale = calibrate_counts(50.0, 1e-5, bound, "add_remove").scale
     error = np.abs(np.mean(draws, axis=0) - expected).max()
-    assert error < 5.5 * scale / 9**0.5 < 2.5
+    assert error < 7.5 * scale / 9**0.5 < 2.5
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     X_val = np.concatenate([X_val, direction])
     problem = Problem(X, y, X_val, np.arange(27) % 2)
     assert overlap_bound(X_val, 0.0, "cosine") >= 18
-    counts = median_counts(problem, 0.0, n_draws=35, max_contributions=17)
+    counts = median_counts(problem, 0.0, n_draws=101, max_contributions=17)
     exact = fit(problem, 0.0, epsilon=None).counts_
     np.testing.assert_array_equal(counts, same_and_other(exact, problem.y_val))
 
