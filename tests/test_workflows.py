@@ -66,6 +66,39 @@ def test_wheels_are_built_for_each_python_that_is_tested():
     assert f">={pythons[0]}" == SETTINGS["project"]["requires-python"]
 
 
+def tried_pythons():
+    """Minor versions of Python in the table of environments that were tried."""
+    page = (ROOT / "doc" / "installation.rst").read_text(encoding="utf-8")
+    [row] = re.findall(r"^python .*$", page, re.MULTILINE)
+    return set(re.findall(r"\b(3\.\d+)\.\d+", row))
+
+
+def test_classifiers_name_the_pythons_that_were_tried():
+    named = {
+        line.rpartition(" ")[2]
+        for line in SETTINGS["project"]["classifiers"]
+        if line.startswith("Programming Language :: Python :: 3.")
+    }
+    assert named == tried_pythons()
+
+
+def test_limits_name_the_pythons_that_were_not_tried():
+    built = re.findall(r"cp3(\d+)-", SETTINGS["tool"]["cibuildwheel"]["build"])
+    limits = (ROOT / "doc" / "known_limits.rst").read_text(encoding="utf-8")
+    for python in {f"3.{minor}" for minor in built} - tried_pythons():
+        assert re.search(rf"^Python {re.escape(python)} +not run", limits, re.MULTILINE)
+
+
+def test_wheels_for_macs_with_intel_are_tested_without_torch():
+    [override] = SETTINGS["tool"]["cibuildwheel"]["overrides"]
+    assert override["select"] == "*-macosx_x86_64"
+    extras = SETTINGS["project"]["optional-dependencies"]
+    for extra in override["test-extras"]:
+        assert not any("torch" in requirement for requirement in extras[extra])
+    for word in override["test-command"].split():
+        assert not word.startswith("tests/") or (ROOT / word).is_dir()
+
+
 def test_only_a_tag_publishes_and_without_a_password():
     path = next(path for path in WORKFLOWS if path.name == "wheels.yml")
     text = path.read_text(encoding="utf-8")
