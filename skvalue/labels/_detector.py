@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Bunch, check_array
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.checks import (
@@ -26,6 +26,7 @@ from .._utils.checks import (
 from .._utils.containers import known_rows
 from .._utils.embedding import embed, fit_embedding
 from .._utils.fits import columns_of, set_fitted_state, unfitted_copy
+from .._utils.probabilities import check_probabilities
 from .._utils.row_encoder import RowEncoder
 from .._utils.row_groups import differing, groups_of, merge_pairs
 from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
@@ -511,7 +512,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             folds, scores_by_model = self._train(inputs, y, groups, classes, seed)
         else:
             folds = []
-            scores_by_model = {"": _check_probabilities(pred_probs, len(y), classes)}
+            scores_by_model = {"": check_probabilities(pred_probs, len(y), classes)}
         loss = partial(log_loss, codes=codes)
         scores, weight = best_mixture(scores_by_model, loss)
         if not np.ptp(scores, axis=1).any():
@@ -672,70 +673,6 @@ def _scores_labels(estimator):
 
 def _check_size(vectors):
     refuse_large(vectors, _MAX_ENTRY, "X", ", for their squares to be finite")
-
-
-def _check_probabilities(pred_probs, n_rows, classes):
-    """Probabilities of all classes, of shape (n_rows, n_classes)."""
-    places = _places_by_name(pred_probs, classes)
-    probabilities = check_array(pred_probs, dtype=np.float64, input_name="pred_probs")
-    if places is not None:
-        probabilities = probabilities[:, places]
-    if probabilities.shape != (n_rows, len(classes)):
-        raise ParameterError(
-            "pred_probs",
-            f"must have a row for each of {n_rows} labels and a column for "
-            f"each of {len(classes)} classes, in the order of {_shorten(classes)}. Got "
-            f"shape {probabilities.shape}.",
-        )
-    sums_to_one = np.abs(probabilities.sum(axis=1) - 1) <= 1e-3
-    if probabilities.min() < 0 or not sums_to_one.all():
-        raise ParameterError(
-            "pred_probs", "must be probabilities: rows at least 0, of sum 1."
-        )
-    return probabilities
-
-
-def _places_by_name(pred_probs, classes):
-    """The column of each class in a frame whose columns have names, or None.
-
-    Names are compared as text. Default names, by which pandas and polars number the
-    columns, do not count.
-    """
-    names = getattr(pred_probs, "column_names", None)  # of a table of pyarrow
-    if names is None:
-        names = getattr(pred_probs, "columns", None)
-    if names is None:
-        return None
-    names = list(names)
-    numbers = list(range(len(names)))
-    if names in (numbers, [f"column_{number}" for number in numbers]):
-        return None
-    names = list(map(_label_text, names))
-    labels = list(map(_label_text, classes.tolist()))
-    if sorted(names) != sorted(labels):
-        raise ParameterError(
-            "pred_probs",
-            "must have a column for each label, of its name, since columns "
-            f"of a frame are matched by name: {_shorten(labels)}. Got columns "
-            f"{_shorten(names)}; pass an array whose columns are in this order of "
-            "labels if the names mean something else.",
-        )
-    place_of_name = {name: place for place, name in enumerate(names)}
-    return [place_of_name[label] for label in labels]
-
-
-def _label_text(label):
-    """A label, or the name of a column, as text: 1 and 1.0 are "1"."""
-    if isinstance(label, float) and label.is_integer():
-        label = int(label)
-    return str(label)
-
-
-def _shorten(labels, limit=10):
-    """The first labels, and how many more there are."""
-    text = ", ".join(map(str, labels[:limit]))
-    n_more = len(labels) - limit
-    return f"{text} and {n_more} more" if n_more > 0 else text
 
 
 # Duplicates and conflicts -------------------------------------------------------------

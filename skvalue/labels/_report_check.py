@@ -2,6 +2,7 @@
 
 from sklearn.base import clone
 
+from ..exceptions import ParameterError
 from ..selection import capped_rows
 from ._detector import LabelErrorDetector
 
@@ -77,6 +78,8 @@ class LabelErrorCheck:
         skore.CheckNotApplicable
             If the task is no classification with one target, or the report has no
             training rows.
+        ValueError
+            If the detector has values of a valuer, and no probabilities of labels.
         """
         from skore import CheckNotApplicable
 
@@ -96,7 +99,14 @@ class LabelErrorCheck:
         if detector is None:
             detector = LabelErrorDetector(random_state=0)
         self.detector_ = clone(detector).fit(X, y)
-        rows = capped_rows(y, self.detector_.label_scores_)
+        try:
+            rows = capped_rows(y, self.detector_.label_scores_)
+        except ParameterError as error:
+            raise ValueError(
+                "detector must have an estimator of probabilities, which say how many "
+                "labels of a class can be wrong: values say it of none. Got "
+                f"{self.detector!r}."
+            ) from error
         self.rows_ = rows[self.detector_.values_[rows].argsort(kind="stable")]
         if len(rows) == 0:
             return None

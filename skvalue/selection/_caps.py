@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils import check_array, check_consistent_length
 
 from .._utils.checks import one_column
+from .._utils.probabilities import check_probabilities
 from .._utils.targets import encode_labels
 from ..exceptions import ParameterError
 
@@ -48,12 +49,17 @@ def label_caps(y, pred_probs):
         The labels.
     pred_probs : array-like of shape (n_samples, n_classes)
         Probabilities by models that have not seen the row, in the order of the sorted
-        labels.
+        labels; columns of a frame are matched by name.
 
     Returns
     -------
     caps : ndarray of int of shape (n_classes,)
         The caps of the sorted labels.
+
+    Raises
+    ------
+    ValueError
+        If pred_probs are no probabilities of the labels.
 
     See Also
     --------
@@ -76,7 +82,7 @@ def label_caps(y, pred_probs):
     >>> label_caps(y, np.column_stack([1 - of_b, of_b])).tolist()
     [1, 0]
     """
-    return Evidence.of(y, pred_probs).caps
+    return _checked_evidence(y, pred_probs).caps
 
 
 def capped_rows(y, pred_probs):
@@ -95,12 +101,17 @@ def capped_rows(y, pred_probs):
         The labels.
     pred_probs : array-like of shape (n_samples, n_classes)
         Probabilities by models that have not seen the row, in the order of the sorted
-        labels.
+        labels; columns of a frame are matched by name.
 
     Returns
     -------
     rows : ndarray of int of shape (n_rows,)
         Indices of the rows, ascending.
+
+    Raises
+    ------
+    ValueError
+        If pred_probs are no probabilities of the labels.
 
     See Also
     --------
@@ -116,7 +127,14 @@ def capped_rows(y, pred_probs):
     >>> capped_rows(y, np.column_stack([1 - of_b, of_b])).tolist()
     [5]
     """
-    return Evidence.of(y, pred_probs).capped_rows()
+    return _checked_evidence(y, pred_probs).capped_rows()
+
+
+def _checked_evidence(y, pred_probs):
+    """The `Evidence` of labels and probabilities that a user passes."""
+    y = one_column(y, "y")
+    classes, _, _ = encode_labels(y)
+    return Evidence.of(y, check_probabilities(pred_probs, len(y), classes))
 
 
 def caps_of_codes(codes, probabilities):

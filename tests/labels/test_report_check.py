@@ -9,6 +9,7 @@ import skore
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
+from skvalue import KNNShapleyValuer
 from skvalue.datasets import flip_labels
 from skvalue.labels import LabelErrorCheck, LabelErrorDetector
 
@@ -50,6 +51,12 @@ def test_a_detector_of_ones_own_is_cloned():
 
     assert check.detector_.cv == 3
     assert not hasattr(detector, "values_")
+
+
+def test_a_detector_by_values_is_refused():
+    check = LabelErrorCheck(LabelErrorDetector(KNNShapleyValuer()))
+    with pytest.raises(ValueError, match="detector must have an estimator of prob"):
+        check.check_function(training_report(Y_NOISY))
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,40 @@ def test_names_of_classes_do_not_matter():
     np.testing.assert_array_equal(capped_rows(names[y], probabilities), expected)
 
 
+HALVES = np.full((4, 2), 0.5)
+
+
 @pytest.mark.parametrize(
-    ("shape", "message"),
-    [((4, 3), "column for each of 2 classes"), ((3, 2), "inconsistent numbers")],
+    ("pred_probs", "message"),
+    [
+        (np.full((4, 3), 1 / 3), "must have .* a column for each of 2 classes"),
+        (HALVES[:3], "must have a row for each of 4 labels"),
+        (-HALVES, "must be probabilities"),
+        (np.log(HALVES), "must be probabilities"),
+        (100 * HALVES, "must be probabilities"),
+        (np.nan * HALVES, "contains NaN"),
+    ],
+    ids=["classes", "rows", "negative", "logarithms", "percent", "nan"],
 )
-def test_probabilities_of_other_rows_or_classes_are_refused(shape, message):
-    with pytest.raises(ValueError, match=message):
-        label_caps([0, 1, 0, 1], np.full(shape, 0.5))
+@pytest.mark.parametrize("function", [label_caps, capped_rows])
+def test_what_is_no_probability_of_a_label_is_refused(function, pred_probs, message):
+    with pytest.raises(ValueError, match=f"pred_probs {message}"):
+        function([0, 1, 0, 1], pred_probs)
+
+
+def test_columns_of_a_frame_are_matched_by_name():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=60)
+    probabilities = probabilities_of(rng, y, 3, 0.5)
+    frame = pd.DataFrame(probabilities, columns=["a", "b", "c"])[["c", "a", "b"]]
+    names = np.array(["a", "b", "c"])[y]
+    expected = capped_rows(names, probabilities)
+    assert len(expected)
+    np.testing.assert_array_equal(capped_rows(names, frame), expected)
+    np.testing.assert_array_equal(
+        label_caps(names, frame), label_caps(names, probabilities)
+    )
 
 
 class TestAuto:
