@@ -35,7 +35,9 @@ from ._exact import (
     resolve_pairs,
     run_positions,
 )
+from ._norms import check_narrow_norms
 from ._ranks import Order
+from ._space import POINTS
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
 # One tile at a time, since torch runs its operations in several threads.
@@ -184,11 +186,35 @@ class DeviceEngine(ABC):
 
     def _scaled(self, space, rows):
         """Rows on the device, scaled for the product."""
-        work = self.to_device(self._for_product(space, space.work[rows]))
+        work = space.work[rows]
+        is_narrowed = self._product_dtype(space) != work.dtype
+        if space.kind == COSINE and is_narrowed:
+            # Before they are scaled, they may not fit.
+            return self._narrowed_directions(space, rows)
+        work = self.to_device(self._for_product(space, work))
         if space.kind == COSINE:
-            scale = self._for_product(space, space.scale[rows])
-            return work * self.to_device(scale)[:, None]
+            return work * self.to_device(space.scale[rows])[:, None]
         return work
+
+    def _narrowed_directions(self, space, rows):
+        """Rows of norm 1 on the device, scaled on the CPU by blocks."""
+        work = space.work[rows]
+        scale = space.scale[rows, None]
+        directions = torch.empty(work.shape, dtype=torch.float32, device=self.device)
+        for block in tiles(len(work), max(16, 2**22 // work.shape[1])):
+            scaled = self._for_product(space, work[block] * scale[block])
+            directions[block] = self.to_device(scaled)
+        return directions
+
+    def _check_narrow_norms(self, space, point_half):
+        """Refuse rows or points that do not fit the dtype of products."""
+        dtype = self._product_dtype(space)
+        if space.kind == EUCLIDEAN and dtype != space.X.dtype:
+            largest_half = {
+                "X": space.largest_half,
+                POINTS: float(np.max(point_half, initial=0.0)),
+            }
+            check_narrow_norms(largest_half, dtype, self.name)
 
     def _distances(self, space, points):
         """Yield slices of the rows, and their distances for metrics without a product.
@@ -247,6 +273,7 @@ class DeviceEngine(ABC):
     def _rank_points(self, space, points, self_index, max_rank):
         """`device_ranks` of points that are ranked together."""
         queries, query_half = space.queries(points)
+        self._check_narrow_norms(space, query_half)
 
         # The rounding of keys, from the sizes of both rows.
         tolerance = self._rank_tolerance(space)
@@ -363,6 +390,7 @@ class DeviceEngine(ABC):
         points = space.read(points, np.inf)
         n_points = len(points)
         rule = ball_rule(space, points, radius)
+        self._check_narrow_norms(space, rule.slack / space.ball_tolerance)
         with self.device_lock():
             inside = torch.empty(
                 (len(space), n_points), dtype=torch.bool, device=self.device

@@ -39,18 +39,28 @@ def block_keys(kind, rows, i, points, v):
         points = np.broadcast_to(points, points.shape)
         return dense_keys(kind, rows, i, points, v)
     points = sparse.csr_array(points)
+    # scipy takes 64-bit indices where 32 bits are too few, for any of these.
+    x_ptr, x_col, q_ptr, q_col = _of_one_dtype(
+        rows.indptr, rows.indices, points.indptr, points.indices
+    )
     return sparse_keys(
         kind,
-        x_ptr=rows.indptr,
-        x_col=rows.indices,
+        x_ptr=x_ptr,
+        x_col=x_col,
         x=rows.data,
         i=i,
-        q_ptr=points.indptr,
-        q_col=points.indices,
+        q_ptr=q_ptr,
+        q_col=q_col,
         q=points.data,
         v=v,
         n_columns=rows.shape[1],
     )
+
+
+def _of_one_dtype(*arrays):
+    """Arrays of integers as arrays of the dtype that holds them all."""
+    dtype = np.result_type(*arrays)
+    return [np.ascontiguousarray(array, dtype) for array in arrays]
 
 
 def pair_keys(space, i, points, v, workers=1):

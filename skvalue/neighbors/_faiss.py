@@ -19,9 +19,10 @@ from sklearn import get_config
 from ._ball_rule import ball_rule
 from ._block_balls import BlockBalls
 from ._exact import EXACT_RANKS, pair_keys, ranked
+from ._norms import check_narrow_norms
 from ._rows import read_rows
 from ._space import POINTS, Space
-from .kernels.kinds import COSINE
+from .kernels.kinds import COSINE, EUCLIDEAN
 
 # One search at a time, since faiss runs each in several threads.
 _LOCK = Lock()
@@ -180,6 +181,12 @@ class FaissEngine:
         tolerance = 4.0 * _EPS
         head = EXACT_RANKS
         if space.X.dtype != np.float32:
+            if space.kind == EUCLIDEAN:
+                largest_half = {
+                    "X": space.largest_half,
+                    POINTS: float(np.max(query_half, initial=0.0)),
+                }
+                check_narrow_norms(largest_half, np.float32, self.name)
             tolerance = _EPS * (8.0 + np.sqrt(space.X.shape[1]))
             head = n
         yield from ranked(

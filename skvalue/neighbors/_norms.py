@@ -43,6 +43,31 @@ def check_norms(squares, rows, name="X", small=None):
         )
 
 
+def check_narrow_norms(largest_half, dtype, engine):
+    """Refuse squared norms that do not fit the dtype in which an engine computes.
+
+    ``largest_half`` has half the largest squared norm of the rows, and of the points,
+    by name. Products of rows and points that are both small would lose digits.
+    """
+    limits = np.finfo(dtype)
+    limit = float(limits.max) / 32
+    too_large = [name for name, half in largest_half.items() if not half <= limit]
+    largest = max(largest_half.values())
+    if too_large:
+        name = too_large[0]
+        got = "too large ones"
+    elif 0 < largest < float(limits.tiny / limits.eps):
+        name = next(iter(largest_half))
+        got = "too small ones"
+    else:
+        return
+    raise ValueError(
+        f"{name} must have squared norms that fit {np.dtype(dtype)} for "
+        f"engine={engine!r}, which computes in it: scale the columns, or pass "
+        f"engine='native'. Got {got}."
+    )
+
+
 def _has_nonzero(rows):
     if sparse.issparse(rows):
         return rows.count_nonzero() > 0

@@ -58,13 +58,19 @@ def _is_in_file(X):
 
 
 def _canonical(X, dtype):
-    """A CSR array without duplicates and stored zeros; a copy if X has some."""
+    """A CSR array without duplicates and stored zeros; a copy if X has some.
+
+    Its indices have 32 bits where these are enough, so that those of rows and points
+    are of one dtype.
+    """
     canonical = sparse.csr_array(X, dtype=dtype)
-    if canonical.has_canonical_format and (canonical.data != 0).all():
-        return canonical
-    canonical = canonical.copy()
-    canonical.sum_duplicates()
-    canonical.eliminate_zeros()
+    if not (canonical.has_canonical_format and (canonical.data != 0).all()):
+        canonical = canonical.copy()
+        canonical.sum_duplicates()
+        canonical.eliminate_zeros()
+    index_dtype = sparse.get_index_dtype(maxval=max(canonical.nnz, *canonical.shape))
+    canonical.indices = canonical.indices.astype(index_dtype, copy=False)
+    canonical.indptr = canonical.indptr.astype(index_dtype, copy=False)
     return canonical
 
 

@@ -196,6 +196,51 @@ def test_private_counts_are_those_of_the_cpu(engine, options, many_rows, card):
     check_close(on_card.score_samples(new), on_cpu.score_samples(new))
 
 
+SIZES = [1e-140, 1e-60, 1e-25, 1e-22, 1e-19, 1e-15]
+SIZES += [1e15, 1e18, 1e19, 1e25, 1e39, 1e140]
+
+
+@METRICS
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("name", ["all ranks", "few ranks", "balls"])
+def test_float64_rows_have_the_values_of_the_cpu_or_do_not_fit_float32(
+    name, device, metric, rng, card
+):
+    """Of any size: those that FAISS cannot compute with in float32 are refused."""
+    X = rng.normal(size=(80, 3))
+    problem = Problem(X, rng.integers(0, 2, 80), X[:9] + 0.3, rng.integers(0, 2, 9))
+    valuer = clone(VALUERS[name]).set_params(metric=metric)
+    of_size = {size: (X * size, problem.X_val * size, size) for size in SIZES}
+    one_row = X.copy()
+    one_row[3] *= 1e25
+    one_point = problem.X_val.copy()
+    one_point[3] *= 1e25
+    of_size["one row"] = one_row, problem.X_val, 1.0
+    of_size["one point"] = X, one_point, 1.0
+
+    refused = {}
+    for size, (rows, points, unit) in of_size.items():
+        scaled = problem._replace(X=rows, X_val=points)
+        if name == "balls":
+            valuer.set_params(radius=0.5 if metric == "cosine" else 1.2 * unit)
+        expected = scaled.fit(clone(valuer)).values_
+        try:
+            fitted = clone(valuer).set_params(engine="faiss", device=device)
+            values = scaled.fit(fitted).values_
+        except ValueError as error:
+            refused[size] = str(error)
+            continue
+        check_close(values, expected)
+
+    for message in refused.values():
+        assert "must have squared norms that fit float32" in message
+    if metric == "cosine":
+        assert refused == {}
+    else:
+        assert {1e19, 1e25, 1e39, 1e140, "one row", "one point"} <= set(refused)
+        assert not {1e-15, 1e15} & set(refused)
+
+
 # What is done on the card -------------------------------------------------------------
 
 

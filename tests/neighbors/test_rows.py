@@ -213,6 +213,78 @@ def test_many_rows_without_a_shared_column_are_tied(dtype, rng):
     np.testing.assert_allclose(values, expected, atol=1e-13)
 
 
+def with_indices(indices, pointers):
+    """A function of a CSR array to one whose indices have other dtypes."""
+
+    def convert_indices(X):
+        X = sparse.csr_array(X)
+        X.indices = X.indices.astype(indices)
+        X.indptr = X.indptr.astype(pointers)
+        return X
+
+    return convert_indices
+
+
+def reversed_rows(X):
+    """A CSR array whose columns are not sorted."""
+    X = sparse.csr_array(X)
+    for i in range(X.shape[0]):
+        row = slice(X.indptr[i], X.indptr[i + 1])
+        X.indices[row] = X.indices[row][::-1].copy()
+        X.data[row] = X.data[row][::-1].copy()
+    X.has_sorted_indices = False
+    return X
+
+
+def stored_zeros(X):
+    full = sparse.csr_array(np.ones_like(X))
+    full.data[:] = X.ravel()
+    return full
+
+
+def in_halves(X):
+    """A COO array with 64-bit indices that has each entry in two halves."""
+    cells = np.tile(np.nonzero(X), 2)
+    return sparse.coo_array((np.tile(X[np.nonzero(X)] / 2, 2), cells), shape=X.shape)
+
+
+SPARSE = {
+    "coo": sparse.coo_array,
+    "bsr": sparse.bsr_array,
+    "dia": sparse.dia_array,
+    "lil": sparse.lil_array,
+    "dok": sparse.dok_array,
+    "64-bit indices": with_indices(np.int64, np.int64),
+    "64-bit pointers": with_indices(np.int32, np.int64),
+    "64-bit columns": with_indices(np.int64, np.int32),
+    "unsorted": reversed_rows,
+    "stored zeros": stored_zeros,
+    "in halves": in_halves,
+}
+
+
+@pytest.mark.parametrize("which", ["X", "X_val", "both"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_rows_in_any_form_have_the_values_of_csr(name, which, rng):
+    problem = sparse_grid(rng)
+    csr = problem._replace(
+        X=sparse.csr_array(problem.X), X_val=sparse.csr_array(problem.X_val)
+    )
+    changes = {}
+    if which != "X_val":
+        changes["X"] = SPARSE[name](problem.X)
+    if which != "X":
+        changes["X_val"] = SPARSE[name](problem.X_val)
+    for valuer in (KNNShapleyValuer(3), TKNNShapleyValuer(1.0, metric="euclidean")):
+        expected = csr.fit(clone(valuer))
+        fitted = csr._replace(**changes).fit(clone(valuer))
+        np.testing.assert_array_equal(fitted.values_, expected.values_)
+        new = SPARSE[name](problem.X_val[:5])
+        np.testing.assert_array_equal(
+            fitted.score_samples(new), expected.score_samples(problem.X_val[:5])
+        )
+
+
 def test_entries_that_a_sparse_format_stores_twice_add_up(rng):
     X, y, *_ = sparse_grid(rng)
     X = X + 1.0
