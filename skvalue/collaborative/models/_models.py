@@ -33,12 +33,9 @@ class PriorModel(BaseEstimator):
     _kind = ""
     _common_fields = ()
     _prior_parameters = ()
-    # What targets of a model without classes must be, for messages.
+    # What targets of a model without classes are: "numbers", "counts" or "zeros and
+    # ones".
     _targets = "numbers"
-
-    def _has_density(self, y):
-        """Mask of the numbers y that the model has a density or a probability of."""
-        return np.isfinite(y)
 
     def prior_statement(self):
         """The prior as text; equal priors have equal texts.
@@ -414,7 +411,11 @@ def check_targets(model, y, name):
     if not isinstance(model, PriorModel) or hasattr(model, "classes_"):
         return y
     y = check_numbers(y, name)
-    is_possible = model._has_density(y)
+    is_possible = np.ones(len(y), dtype=bool)
+    if model._targets == "counts":
+        is_possible = (y >= 0) & (np.floor(y) == y)
+    elif model._targets == "zeros and ones":
+        is_possible = (y == 0) | (y == 1)
     if not is_possible.all():
         raise ParameterError(
             name,

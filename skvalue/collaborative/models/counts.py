@@ -187,9 +187,6 @@ class BetaBernoulli(CountModel):
     _kind = "bernoulli"
     _targets = "zeros and ones"
 
-    def _has_density(self, y):
-        return (y == 0) | (y == 1)
-
     def prior_quantile(self, u):
         """Quantiles of the prior of the logit.
 
@@ -328,9 +325,6 @@ class GammaPoisson(CountModel):
 
     _kind = "poisson"
     _targets = "counts"
-
-    def _has_density(self, y):
-        return (y >= 0) & (np.floor(y) == y)
 
     def prior_quantile(self, u):
         """Quantiles of the prior of the log rate.
