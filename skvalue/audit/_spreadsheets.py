@@ -22,12 +22,16 @@ def guarded(entry):
     >>> [guarded(entry) for entry in ("=A1", "-1", "yes")]
     ["'=A1", '-1', 'yes']
     """
-    return f"'{entry}" if _is_formula(entry) else entry
+    if _is_formula(entry):
+        return f"'{entry}"
+    return entry
 
 
 def unguarded(entry):
     """The entry of which `guarded` made this one."""
-    return entry[1:] if entry.startswith("'") and _is_formula(entry) else entry
+    if entry.startswith("'") and _is_formula(entry):
+        return entry[1:]
+    return entry
 
 
 def _is_formula(entry):
@@ -47,7 +51,9 @@ def read_lines(content, name, columns):
         raise ParameterError(
             name, f"must be a CSV file. Got one that is none: {error}"
         ) from None
-    names = {*fields.names, "row"} if "index" in fields.names else {*fields.names}
+    names = set(fields.names)
+    if "index" in names:
+        names.add("row")
     if not set(columns) <= names:
         refuse(name, f"a CSV file with the columns {', '.join(columns)}", fields.names)
     return [dict(zip(fields.names, row)) for row in fields.rows]

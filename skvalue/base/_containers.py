@@ -77,7 +77,9 @@ def as_indexable(X):
         array = np.asarray(X)
     except ValueError:  # from rows of unequal lengths
         return np.fromiter(X, dtype=object, count=len(X))
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+    if array.dtype.kind in "US":
+        return np.asarray(X, dtype=object)
+    return array
 
 
 def holds_strings(X):
@@ -95,7 +97,9 @@ def container_in_words(X):
         return "a sparse matrix"
     if is_numeric(X):
         return "an array of numbers"
-    return "one text or object per row" if X.ndim == 1 else "an array of objects"
+    if X.ndim == 1:
+        return "one text or object per row"
+    return "an array of objects"
 
 
 def stack_rows(first, second):

@@ -62,7 +62,9 @@ def find_common_rows(matches, verdict, codes, codes_val, wording):
     rows, points, pairs = matches
     n_rows = len(rows)
     is_shared = np.isin(points, rows)
-    severity = "question" if verdict == "perhaps coincidence" else "error"
+    severity = "error"
+    if verdict == "perhaps coincidence":
+        severity = "question"
     if is_shared.any():
         sentence = (
             f"{is_shared.sum()} of {len(points)} validation points equal a row of the "
@@ -93,9 +95,7 @@ def find_common_rows(matches, verdict, codes, codes_val, wording):
             f"{plural(len(conflicts), 'validation point')} equal to a row with "
             f"different {wording.labels}."
         )
-        yield Finding(
-            "conflicts in validation",
-            severity if wording.are_classes else "question",
-            sentence,
-            tuple(conflicts.tolist()),
-        )
+        if not wording.are_classes:
+            severity = "question"
+        rows = tuple(conflicts.tolist())
+        yield Finding("conflicts in validation", severity, sentence, rows)

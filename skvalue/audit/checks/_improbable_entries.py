@@ -63,14 +63,13 @@ def find_improbable_cells(columns, labels, seed):
         return
     entries.sort(key=lambda entry: -entry[0])
     scores, rows, names, sentences = zip(*entries)
-    is_one = len(entries) == 1
-    entries_are = "entry does" if is_one else "entries do"
-    its = "its" if is_one else "their"
+    summary = f"{len(entries)} entries do not fit the rest of their row"
+    if len(entries) == 1:
+        summary = "1 entry does not fit the rest of its row"
     yield Finding(
         "improbable entries",
         "question",
-        f"{len(entries)} {entries_are} not fit the rest of {its} row: "
-        f"{'; '.join(sentences[:_SHOWN])}.",
+        f"{summary}: {'; '.join(sentences[:_SHOWN])}.",
         rows=tuple(sorted(set(rows))),
         cells=tuple(zip(rows, names)),
         evidence={"score": list(map(float, scores)), "said": list(sentences)},
@@ -96,8 +95,12 @@ def _text(entry, kind):
     if kind == "date":
         moment = np.datetime64(round(float(entry)), "s")
         day = moment.astype("datetime64[D]")
-        return str(day if day == moment else moment)
-    return repr(entry) if kind == "category" else number_text(float(entry), False)
+        if day == moment:
+            return str(day)
+        return str(moment)
+    if kind == "category":
+        return repr(entry)
+    return number_text(float(entry), grouped=False)
 
 
 def _forest(kind, n_rows, seed):

@@ -18,8 +18,12 @@ def kept_rows(path, reading, numbers, options):
         return write_arrow(table, options.output)
     if ending == EXCEL:
         rows = excel_rows(path, options.max_rows)
-        n_headers = options.skip_lines + (options.header is not False)
+        n_headers = options.skip_lines
+        if options.header is not False:
+            n_headers += 1
         kept = [*rows[:n_headers], *(rows[n_headers + number] for number in numbers)]
         return partial(write_excel, kept)
     content = reading.to_bytes(numbers)
-    return compressed(content) if ending.endswith(".gz") else content
+    if ending.endswith(".gz"):
+        return compressed(content)
+    return content

@@ -43,7 +43,13 @@ def read_private_rows(options):
         Namespace(**{**vars(options), "table": options.validation, "validation": None}),
         are_points=True,
     )
-    print(_HOW + ("" if options.equal_rows else _EQUAL))
+    if options.equal_rows:
+        print(_HOW)
+    else:
+        print(_HOW + _EQUAL)
+    texts = ()
+    if options.groups is not None:
+        texts = (options.groups,)
     how = reading_of(options)
     frame = read_as_public(
         options.table,
@@ -51,7 +57,7 @@ def read_private_rows(options):
         separator=how["separator"],
         encoding=how["encoding"],
         skip_lines=how["skip_lines"],
-        texts=() if options.groups is None else (options.groups,),
+        texts=texts,
     )
     frame = frame[frame[options.target].notna()]
     reading = Reading(frame, [], [])
@@ -70,7 +76,9 @@ def read_private_rows(options):
     )
     if options.groups is not None:
         rows = replace(rows, groups=frame[options.groups].astype(str).to_numpy())
-    return rows if options.equal_rows else _without_public_rows(rows)
+    if options.equal_rows:
+        return rows
+    return _without_public_rows(rows)
 
 
 def _classes(labels, public):
@@ -79,8 +87,9 @@ def _classes(labels, public):
         return labels.to_numpy(dtype=np.float64)
     class_of = dict(zip(public.labels.tolist(), public.y.tolist()))
     classes = [class_of.get(label, label) for label in labels.tolist()]
-    dtype = np.float64 if public.y.dtype.kind in "iuf" else object
-    return np.array(classes, dtype=dtype)
+    if public.y.dtype.kind in "iuf":
+        return np.array(classes, dtype=np.float64)
+    return np.array(classes, dtype=object)
 
 
 def _without_public_rows(rows):
@@ -88,7 +97,9 @@ def _without_public_rows(rows):
     public = set(_keys(rows.X_val, rows.y_val))
     is_private = [key not in public for key in _keys(rows.X, rows.y)]
     kept = np.flatnonzero(is_private)
-    groups = None if rows.groups is None else rows.groups[kept]
+    groups = rows.groups
+    if groups is not None:
+        groups = groups[kept]
     frame = rows.reading.frame.iloc[kept]
     return replace(
         rows,

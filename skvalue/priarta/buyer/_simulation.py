@@ -101,7 +101,7 @@ def score_error(buyer, mean, factor, summary, *, shrink, rng):
     Where noise hides the moments, releases that are alike do not tell how far off they
     are: a small seller may have chosen a radius that is far too large, by noise. So
     the error is at least half of the difference which the score has with probability
-    0.95 from that of the seller, by the posterior on which shrinkage is based.
+    0.92 from that of the seller, by the posterior on which shrinkage is based.
     """
     n_samples = summary.n_samples
     own = buyer.moments_for(summary.max_norm)
@@ -254,7 +254,10 @@ def choose_weight(
                 buyer, own, seller, shrink=shrink, n_draws=n_draws, rng=rng
             )
             gaps.append(scores - buyer.score(own, mean[None], factor[None]))
-        errors.append(np.mean(np.square(gaps)) if gaps else 0.0)
+        error = 0.0
+        if gaps:
+            error = np.mean(np.square(gaps))
+        errors.append(error)
     return _WEIGHTS[int(np.argmin(errors))]
 
 
