@@ -131,6 +131,14 @@ def refuse_infinite(entries, column_name):
         )
 
 
+def refuse_infinite_columns(X):
+    """Refuse rows with a column of numbers that has infinite entries, by its name."""
+    for name, column in named_columns(X):
+        entries = entries_as_array(column)
+        if entries.dtype.kind == "f":
+            refuse_infinite(entries, name)
+
+
 def _is_missing(entry):
     if entry is None or is_scalar_nan(entry) or is_pandas_na(entry):
         return True

@@ -19,10 +19,8 @@ from .._utils.embedding import embed, fit_embedding
 from .._utils.sklearn import Interval, StrOptions, validate_params
 from .._utils.table_columns import (
     columns_of,
-    entries_as_array,
     identifies,
-    named_columns,
-    refuse_infinite,
+    refuse_infinite_columns,
 )
 from .._utils.targets import check_target, encode_labels
 from .._utils.text import lacks_spaces
@@ -464,10 +462,7 @@ def _embedding(X, kind, texts):
     for name in texts:
         if name not in X.columns:
             refuse("texts", "columns of X", name)
-    for name, column in named_columns(X):
-        entries = entries_as_array(column)
-        if entries.dtype.kind == "f":
-            refuse_infinite(entries, name)
+    refuse_infinite_columns(X)
     encoder, notes = column_encoder(X, texts=texts)
     names = split_texts(X, texts)[0]
     if not names:

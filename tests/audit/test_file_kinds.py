@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 import shutil
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from importlib.util import find_spec
 
 import numpy as np
@@ -253,6 +255,64 @@ def test_a_file_with_types_says_itself_what_is_missing(kind, written):
         read_table(path, "label", missing="999", strict=True)
     with pytest.raises(ValueError, match="text must be columns of the file"):
         read_table(path, "label", text="no such column")
+
+
+# A type of Arrow, as a function of the module, and the entry of a row.
+TYPES = {
+    "views": (lambda pa: pa.string_view(), lambda i: f"w{i % 4}"),
+    "long texts": (lambda pa: pa.large_string(), lambda i: f"w{i % 4}"),
+    "decimals": (lambda pa: pa.decimal128(9, 2), lambda i: Decimal(i % 9) / 4),
+    "times of a zone": (
+        lambda pa: pa.timestamp("us", tz="UTC"),
+        lambda i: datetime(2026, 1, 1 + i % 28, tzinfo=UTC),
+    ),
+    "far days": (
+        lambda pa: pa.date32(),
+        lambda i: date(9999 if i % 9 == 0 else 2020, 1, 1 + i % 28),
+    ),
+    "durations": (lambda pa: pa.duration("s"), lambda i: timedelta(seconds=i % 9)),
+    "large numbers": (lambda pa: pa.uint64(), lambda i: 2**64 - 1 - i % 9),
+    "half floats": (lambda pa: pa.float16(), lambda i: np.float16(i % 9)),
+    "gaps": (lambda pa: pa.bool_(), lambda i: None if i % 5 == 0 else i % 2 == 0),
+    "codes": (lambda pa: pa.dictionary(pa.int8(), pa.string()), lambda i: "uv"[i % 2]),
+    "nothing": (lambda pa: pa.null(), lambda i: None),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_rows_of_columns_of_any_type_are_kept_as_they_are(name, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    type_of, entry_of = TYPES[name]
+    column = pa.array(map(entry_of, range(80)), type_of(pa))
+    whole = pa.Table.from_pandas(table().drop(columns="place"), preserve_index=False)
+    whole = whole.append_column("x", column)
+    parquet.write_table(whole, tmp_path / "t.parquet")
+    line = f"clean {tmp_path}/t.parquet --target label --method knn --drop 8"
+    report = f"--report {tmp_path}/dropped.csv"
+    assert command(f"{line} -o {tmp_path}/kept.parquet {report}") == 0
+    dropped = set(pd.read_csv(tmp_path / "dropped.csv")["dropped_row"] - 2)
+    kept = parquet.read_table(tmp_path / "kept.parquet")
+    assert kept.schema.field("x").type == whole.schema.field("x").type
+    rows = enumerate(whole.to_pylist())
+    assert kept.to_pylist() == [row for place, row in rows if place not in dropped]
+
+
+COMMANDS = ["value -o v.csv", "clean -o c.csv", "audit -o p.html"]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_infinity_is_refused_with_the_name_of_its_column(
+    line, tmp_path, monkeypatch, capsys
+):
+    pytest.importorskip("pyarrow")
+    frame = table()
+    frame.loc[4, "size"] = np.inf
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    monkeypatch.chdir(tmp_path)
+    first, *words = line.split()
+    assert command([first, "t.parquet", "--target", "label", *words]) == 2
+    assert "Got infinity in the column 'size'" in capsys.readouterr().err
 
 
 # Texts that a line of a file does not hold as they are.

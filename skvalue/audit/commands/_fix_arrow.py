@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse
-from ..reading import whole_table
+from ..reading import rows_of_table, whole_table
 from ._edits import accepted_edits
 
 
@@ -28,7 +28,7 @@ def fix_arrow(path, corrections):
             table = _with_entry(table, row, correction)
     if removed:
         kept = [row for row in range(len(table)) if row not in removed]
-        table = table.take(kept)
+        table = rows_of_table(table, kept)
     return table.unify_dictionaries(), changes
 
 

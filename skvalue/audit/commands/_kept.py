@@ -3,7 +3,7 @@
 from functools import partial
 
 from ..._utils.output_files import compressed, ending_of, write_excel
-from ..reading import ARROW, EXCEL, excel_rows, whole_table
+from ..reading import ARROW, EXCEL, excel_rows, rows_of_table, whole_table
 from ._fix_arrow import write_arrow
 
 
@@ -14,8 +14,8 @@ def kept_rows(path, reading, numbers, options):
     """
     ending = ending_of(path)
     if ending in ARROW:
-        table = whole_table(path, options.max_rows).take(numbers)
-        return write_arrow(table, options.output)
+        table = whole_table(path, options.max_rows)
+        return write_arrow(rows_of_table(table, numbers), options.output)
     if ending == EXCEL:
         rows = excel_rows(path, options.max_rows)
         n_headers = options.skip_lines

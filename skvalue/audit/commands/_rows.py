@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._utils.checks import format_values
 from ..._utils.columns import column_encoder
+from ..._utils.table_columns import refuse_infinite_columns
 from ...exceptions import ParameterError
 from ...labels import find_duplicates, label_spellings
 from .. import Correction, Finding, Reading, read_table
@@ -140,7 +141,11 @@ class Rows:
         """
         if self.pictures is not None:
             return self._pixels()
-        learned = self.X_val if by_validation else self.X
+        if by_validation:
+            learned = self.X_val
+        else:
+            learned = self.X
+            refuse_infinite_columns(self.X)  # of private rows an error would tell
         encoder, notes = column_encoder(learned, texts=self.texts)
         print(*notes, sep="\n")
         encoder.fit(learned)

@@ -1,6 +1,6 @@
 """Tables from files: their encoding, fields and types, and what is doubtful."""
 
-from ._arrow import ARROW, MAX_ROWS, whole_table
+from ._arrow import ARROW, MAX_ROWS, rows_of_table, whole_table
 from ._as_public import read_as_public
 from ._encoding import decode
 from ._fields import check_layout, split

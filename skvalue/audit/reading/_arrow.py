@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 from ..._utils.optional import import_optional
 from ..._utils.untrusted import refuse
 from ...exceptions import ParameterError
@@ -59,6 +61,17 @@ def whole_table(path, max_rows=MAX_ROWS):
                 f"the file must name every column once. Got {name!r} twice."
             )
     return table
+
+
+def rows_of_table(table, rows):
+    """Some rows of a table, of columns of any types; ascending row numbers."""
+    rows = np.asarray(rows, dtype=np.int64)
+    if not len(rows):
+        return table.slice(0, 0)
+    # `take` does not know all types, and slices of consecutive rows do.
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+    pyarrow = import_optional("pyarrow", "a Parquet or Arrow file")
+    return pyarrow.concat_tables(table.slice(run[0], len(run)) for run in runs)
 
 
 def _no_table(error):
