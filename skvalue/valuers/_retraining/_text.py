@@ -27,26 +27,28 @@ sampler : {"auto", "process", "stratified", "subsets", "marginals", "permutation
     32 players in each split, to which a Gaussian process is fitted, whose posterior
     mean of the semivalue is the value: of a few hundred coalitions the most precise by
     far, but not unbiased (:ref:`few_players`). "stratified": subsets of all sizes, each
-    used for all rows, with more subsets of the sizes whose utilities vary most.
-    "subsets": the same without strata; for Banzhaf values uniform subsets.
-    "permutation", "antithetic": prefixes of random permutations, of permutations and
-    their reverses. "marginals": subsets of all sizes, from the one fit of each of which
-    the contributions of all rows follow by a Newton step each, of second order; small
-    subsets are trained with every row, and steps are corrected by models trained for
-    some rows, so that values are unbiased. It needs `LogisticRegression`, `Ridge` or
-    `LinearRegression` on dense numbers, and as `scoring` "neg_log_loss",
-    "neg_brier_score", "accuracy" (the default of classifiers), "neg_mean_squared_error"
-    or "r2"; see :ref:`marginal_contributions`. "exact": all coalitions. "auto" is
-    "exact" if there are few coalitions; "process" for at most 32 players and 4,096
-    coalitions a split of an estimator that is trained one model at a time, unless
-    `adjust` is True, `truncation` set or group_values="faithful"; "subsets" for Banzhaf
-    values and "stratified" otherwise. With at least 200 players that "marginals" can
-    value, a `scoring` other than accuracy, and defaults of `adjust` and `group_values`,
-    a pilot of four coalitions of each range of sizes decides whether it is "marginals":
-    where the squared errors that it promises, times the operations of the fits (with
-    `max_evaluations`: their number), are less than a third of those of subsets. The
-    pilot's fits are not counted; it reads no clock, so that the choice does not depend
-    on the machine. See `sampler_`.
+    used for all rows, with more subsets of the sizes whose utilities vary most; few
+    coalitions draw values to one another (:ref:`strata_without_coalitions`). "subsets":
+    the same without strata; for Banzhaf values uniform subsets. "permutation",
+    "antithetic": prefixes of random permutations, of permutations and their reverses,
+    whose values are unbiased for any number of coalitions. "marginals": subsets of all
+    sizes, from the one fit of each of which the contributions of all rows follow by a
+    Newton step each, of second order; small subsets are trained with every row, and
+    steps are corrected by models trained for some rows, so that values are unbiased. It
+    needs `LogisticRegression`, `Ridge` or `LinearRegression` on dense numbers, and as
+    `scoring` "neg_log_loss", "neg_brier_score", "accuracy" (the default of
+    classifiers), "neg_mean_squared_error" or "r2"; see :ref:`marginal_contributions`.
+    "exact": all coalitions. "auto" is "exact" if there are few coalitions; "process"
+    for at most 32 players and 4,096 coalitions a split of an estimator that is trained
+    one model at a time, unless `adjust` is True, `truncation` set or
+    group_values="faithful"; "subsets" for Banzhaf values and "stratified" otherwise.
+    With at least 200 players that "marginals" can value, a `scoring` other than
+    accuracy, and defaults of `adjust` and `group_values`, a pilot of four coalitions of
+    each range of sizes decides whether it is "marginals": where the squared errors that
+    it promises, times the operations of the fits (with `max_evaluations`: their
+    number), are less than a third of those of subsets. The pilot's fits are not
+    counted; it reads no clock, so that the choice does not depend on the machine. See
+    `sampler_`.
 group_values : {"players", "faithful"}, default="players"
     With `groups`: what the value of a group is. "players": groups play, and the value
     is that of the group as one player. A group gains by splitting itself up.
