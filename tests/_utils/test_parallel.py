@@ -58,7 +58,7 @@ def test_results_come_in_order(n_jobs):
 
 def test_tasks_run_beside_each_other():
     # A deadlock if they ran one after the other.
-    list(ordered_map(threading.Barrier(2, timeout=10).wait, [(), ()], 2))
+    list(ordered_map(threading.Barrier(2, timeout=120).wait, [(), ()], 2))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

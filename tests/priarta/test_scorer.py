@@ -115,7 +115,8 @@ def test_baselines_are_scores(buyer, epsilon, place):
     name = ("diversity", "relevance")[place]
     scorer = FastScorer(metric=name, epsilon=epsilon).fit(buyer)
     near = np.tile(buyer, (5, 1))
-    far = near * np.array([1, 3, 1, 3])
+    # Along a direction of equal variance, noise alone would decide diversity.
+    far = near * np.array([2, 3, 2, 3])
     summaries = scorer.summarize([near, far])
     scores = scorer.score_summaries(summaries)[:, 0]
     assert scores[place] < scores[1 - place]

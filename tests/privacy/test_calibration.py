@@ -134,9 +134,9 @@ def median_time(calibration, repeats=15):
 
 
 def test_calibration_without_samples_takes_milliseconds():
-    # Measured 0.04 ms and 0.3 to 0.9 ms on 2 cores; the bounds leave room for a busy
-    # machine.
-    assert median_time(partial(calibrate_gaussian, delta=1e-5)) < 1e-3
+    # Measured 0.04 ms and 0.3 to 0.9 ms on 2 cores; the bounds leave room for a slow
+    # machine that is busy.
+    assert median_time(partial(calibrate_gaussian, delta=1e-5)) < 2e-3
     for m in (1, 13, 1000):
         counts = partial(calibrate_counts, delta=1e-5, max_contributions=m)
-        assert median_time(counts) < 5e-3
+        assert median_time(counts) < 2e-2

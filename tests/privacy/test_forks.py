@@ -215,7 +215,7 @@ def ask_in_children(ask, n_children):
                 answers.refused.append(str(answer))
             else:
                 answers.given.append(answer)
-            child.join(30)
+            child.join(300)
         n_remaining -= n_now
     return answers
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from full_disk import full_disk
 from joblib import parallel_config
 from no_files import NO_FILES
@@ -364,7 +365,7 @@ def test_a_charge_costs_the_same_after_many(path):
     first = seconds_of_charges(ledger, event, 20)
     for _ in range(1000 if path is None else 300):
         ledger.charge(event)
-    assert seconds_of_charges(ledger, event, 20) < 3 * first
+    assert seconds_of_charges(ledger, event, 20) < 6 * first
 
 
 @pytest.mark.parametrize("limit", [0, 5000])
@@ -680,7 +681,7 @@ def test_a_pickle_in_another_process_needs_a_file(tmp_path):
     answers = context.SimpleQueue()
     other = context.Process(target=charge_all, args=(pickled, answers))
     other.start()
-    other.join(60)
+    other.join(300)
     assert other.exitcode == 0
     assert "only in the process that made it. Pass a path" in answers.get()
     assert answers.get() == 2
@@ -779,7 +780,7 @@ def fit_in_processes(folder, rng, kill_within=None):
     if kill_within is not None:
         kill_some(workers, rng, kill_within)
     for worker in workers:
-        worker.join(60)
+        worker.join(300)
         assert worker.exitcode is not None
 
     assert execute(ledger.path, "PRAGMA integrity_check") == ("ok",)
@@ -846,9 +847,17 @@ def test_many_killed_processes_release_nothing_uncharged(tmp_path):
 
 
 @pytest.mark.parametrize("make_event", [LaplaceEvent, DiscreteGaussianEvent])
-def test_a_charge_composes_what_is_new_alone(make_event):
+def test_a_charge_composes_what_is_new_alone(make_event, monkeypatch):
+    n_compositions = count()
+    compose = PrivacyLossDistribution.compose
+
+    def counted(self, *args, **options):
+        next(n_compositions)
+        return compose(self, *args, **options)
+
+    monkeypatch.setattr(PrivacyLossDistribution, "compose", counted)
     ledger = Ledger(None, "rows", epsilon=50.0, delta=1e-5)
-    start = time.process_time()
     for number in range(100):
         ledger.charge(make_event(scale=100.0 + number, relation="replace"))
-    assert time.process_time() - start < 3.0
+    # All events again and again would be 4,950 compositions.
+    assert 99 <= next(n_compositions) < 1500

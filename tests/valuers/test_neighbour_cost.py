@@ -173,6 +173,10 @@ class Tasks:
             with self._lock:
                 self._n_running += 1
                 self.most = max(self.most, self._n_running)
+            # Time for a second one to begin, and for a third one, which should not.
+            end = time.monotonic() + 10
+            while self.most < 2 and time.monotonic() < end:
+                time.sleep(0.002)
             time.sleep(0.02)
             yield from rank_one_tile(engine, *args)
             with self._lock:

@@ -318,7 +318,8 @@ def test_max_time_takes_fewer_coalitions(rng):
     problem = two_classes(rng, 30)
     valuer = LayeredShapleyValuer(random_state=0)
     cost = cost_of(valuer, problem)
-    problem.fit(valuer.set_params(max_time=cost.seconds / 5))
+    # A clock may run slowly while the cost is measured, if the machine is busy.
+    problem.fit(valuer.set_params(max_time=cost.seconds / 100))
     assert valuer.n_evaluations_ < 0.8 * cost.n_evaluations
 
 

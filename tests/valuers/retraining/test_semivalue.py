@@ -524,7 +524,7 @@ def test_max_time_stops_after_a_while():
     start = time.perf_counter()
     valuer = fit(quick(max_evaluations=None, max_time=0.2))
     assert valuer.stop_reason_ == "max_time"
-    assert 0.15 < time.perf_counter() - start < 5
+    assert 0.15 < time.perf_counter() - start < 60
     assert np.isfinite(valuer.values_error_).all()
 
 
@@ -561,13 +561,21 @@ class TestEstimatedCost:
     def estimate_cost(self, valuer):
         return valuer.estimate_cost(*self.problem.rows, **self.problem.points)
 
-    def test_it_is_that_of_the_fit(self):
+    def test_it_has_the_coalitions_of_the_fit(self):
+        valuer = quick()
+        cost = self.estimate_cost(valuer)
+        self.problem.fit(valuer)
+        assert cost.n_evaluations == valuer.n_evaluations_
+        expected = cost.n_evaluations * cost.seconds_per_evaluation
+        assert cost.seconds == pytest.approx(expected)
+
+    @pytest.mark.slow  # looks at the clock
+    def test_it_has_the_seconds_of_the_fit(self):
         valuer = quick()
         cost = self.estimate_cost(valuer)
         start = time.perf_counter()
         self.problem.fit(valuer)
         assert 0.2 < (time.perf_counter() - start) / cost.seconds < 5
-        assert cost.n_evaluations == valuer.n_evaluations_
 
     def test_it_names_sampler_and_solver(self):
         cost = self.estimate_cost(quick())
