@@ -5,6 +5,8 @@ import pytest
 
 from skvalue.priarta import PriArTaScorer
 
+from .markets import quietly
+
 
 @pytest.fixture(scope="module")
 def scorer():
@@ -13,9 +15,12 @@ def scorer():
 
 def two_sellers(scorer, rng, epsilon, n=400):
     """Summaries of two sellers of one population that is not the buyer's."""
-    scorer.set_params(epsilon=epsilon)
+    seed = None if epsilon is None else int(rng.integers(2**31))
+    scorer.set_params(epsilon=epsilon, noise_random_state=seed)
     rows = rng.normal(size=(2, n, 4)) * [1.5, 1, 1, 1] + [1, 0, 0, 0]
-    return scorer.summarize(list(rows))
+    summaries = quietly(scorer.summarize, list(rows))
+    scorer.set_params(noise_random_state=None)
+    return summaries
 
 
 @pytest.mark.parametrize(
