@@ -332,8 +332,10 @@ class InRunShapleyValuer(BaseValuer):
         With epsilon: values along a run on the validation points, which cost nothing.
         The first step is the same. For the curator only.
     values_error_ : ndarray, as `values_`
-        With epsilon: standard errors over the noise. For the curator only. If noise
-        exceeds the signal in values of validation points in this run, `fit` warns.
+        With epsilon: standard errors over the noise, of 24 simulated runs: for models
+        of 24 parameters or more they have a standard error of 14 % themselves, of draws
+        that all rows share. For the curator only. If noise exceeds the signal
+        in values of validation points in this run, `fit` warns.
     privacy_ : skvalue.privacy.PrivacyReport
         With epsilon: the guarantee.
     validation_error_ : ndarray, as `values_`

@@ -251,6 +251,57 @@ def test_a_row_less_moves_the_statistic_by_its_sensitivity(name, bad):
     check_statistics(name, data, data.without_row())
 
 
+NUMBERS = [
+    *BAD_ROWS.values(),
+    *(0.0, -0.0, 1.0, -1.0, 1e-300, 1e-155, 1e8, 1e16, 1e38, 3.5e38, 1e75, 1e76),
+    *(1.3e154, 1.4e154, -1e300, np.finfo(float).max),
+    np.uint64(0x7FF8DEAD00BEEF01).view(np.float64),  # another NaN
+]
+
+
+def random_row(data, rng):
+    """A copy of a row or a point, a row at the bound of norms, or nasty numbers."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return rng.choice(data.X).copy()
+    if kind == 1:
+        return rng.choice(data.X_val).copy()
+    if kind == 2:
+        direction = rng.normal(size=N_FEATURES)
+        length = rng.choice([1.0, np.nextafter(1.0, 2.0), CLIP, 3.0])
+        return length * direction / np.linalg.norm(direction)
+    return rng.choice(NUMBERS, size=N_FEATURES)
+
+
+def random_neighbours(name, rng):
+    """Two data sets of nasty rows that differ in the first, or lack it."""
+    _, n_classes, removes = FITS[name]
+    data = draw_data(n_classes)
+    targets = [0, 1, NO_CLASS, np.nan] if n_classes else NUMBERS
+    neighbours = []
+    X = rng.choice([1.0, 1e-3, 1e3]) * data.X
+    y = data.y.astype(np.float64)
+    for i in np.flatnonzero(rng.random(len(X)) < 0.15):
+        X[i] = random_row(data, rng)
+        y[i] = rng.choice(targets)
+    for _ in range(2):
+        other = data._replace(X=X.copy(), y=y.copy())
+        other.X[0] = random_row(data, rng)
+        other.y[0] = rng.choice(targets)
+        neighbours.append(other)
+    if removes and rng.random() < 0.5:
+        return neighbours[0], neighbours[0].without_row()
+    return neighbours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITS)
+def test_no_random_neighbours_are_farther_apart(name):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        check_statistics(name, *random_neighbours(name, rng))
+
+
 # Samples ------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..._utils.checks import check_positive
-from ..._utils.fits import set_fitted_state
+from ..._utils.fits import set_fitted_state, without_private_counts
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...exceptions import (
@@ -340,6 +340,13 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         )
         bound = max(float(np.linalg.norm(rows, axis=1).max()), 1e-12)
         return bound, f"{name} was taken from the private rows"
+
+    # Notebooks show each member whose name ends with "_".
+    def __dir__(self):
+        return without_private_counts(self, super().__dir__())
+
+    def __getstate__(self):
+        return without_private_counts(self, super().__getstate__())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

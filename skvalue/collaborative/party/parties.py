@@ -75,8 +75,8 @@ class GramRelease(BasePartyRelease):
         Guarantee of the release; None without noise.
     n_clipped_rows_, n_clipped_targets_ : int
         Numbers of rows and of targets that were clipped to the bounds, for the party
-        alone: no release, message or report depends on them. If they are many, the
-        release says little of what the rows say, see `x_scale`.
+        alone: no release, message or report depends on them, and they are not pickled.
+        If they are many, the release says little of what the rows say, see `x_scale`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -252,8 +252,8 @@ class LogisticRelease(BasePartyRelease):
         Guarantee of the release; None without noise.
     n_clipped_rows_ : int
         Number of rows that were clipped to the bound, for the party alone: no release,
-        message or report depends on it. If it is large, the release says little of what
-        the rows say, see `x_scale`.
+        message or report depends on it, and it is not pickled. If it is large, the
+        release says little of what the rows say, see `x_scale`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -422,7 +422,7 @@ class MeanRelease(BasePartyRelease):
         Guarantee of the release; None without noise.
     n_clipped_rows_ : int
         Number of numbers that were clipped to the range, for the party alone: no
-        release, message or report depends on it.
+        release, message or report depends on it, and it is not pickled.
 
     See Also
     --------

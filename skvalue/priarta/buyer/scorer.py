@@ -63,9 +63,9 @@ class PriArTaScorer(BaseEstimator):
     score means that the data differ from the buyer's: they may have new classes or be
     pure noise, which no distance can distinguish.
 
-    Of private scores .94 to .98 are within two of the errors of `score_errors`, in a
+    Of private scores .94 to .99 are within two of the errors of `score_errors`, in a
     market of near, far, wide, narrow and alike sellers of 20 to 1,040 rows at epsilon
-    0.5 to 8; of sellers with two modes far apart .78 to 1.00, since rows far out are
+    0.5 to 8; of sellers with two modes far apart .70 to 1.00, since rows far out are
     clipped.
 
     Parameters

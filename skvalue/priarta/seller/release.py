@@ -6,6 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..._utils.fits import without_private_counts
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...exceptions import ParameterError
 from ...privacy import (
@@ -78,10 +79,12 @@ class SellerRelease(BaseEstimator):
     n_null_rows_ : int
         Number of rows that the buyer's maps cannot transform, or with NaN or infinity,
         which count as null rows in a private summary. It is for the seller alone: no
-        summary, message or error depends on it. Without noise such rows are refused.
+        summary, message or error depends on it, and it is not pickled. Without noise
+        such rows are refused.
     n_clipped_rows_ : int
-        Number of rows that were clipped to the radius, for the seller alone. If it is
-        many, the buyer sees less of how the rows differ from its own.
+        Number of rows that were clipped to the radius, for the seller alone, as
+        `n_null_rows_`. If it is many, the buyer sees less of how the rows differ from
+        its own.
 
     See Also
     --------
@@ -231,6 +234,13 @@ class SellerRelease(BaseEstimator):
             n_null=int(is_null.sum()),
             n_clipped=int((clipped != rows).any(axis=1).sum()),
         )
+
+    # Notebooks show each member whose name ends with "_".
+    def __dir__(self):
+        return without_private_counts(self, super().__dir__())
+
+    def __getstate__(self):
+        return without_private_counts(self, super().__getstate__())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
