@@ -73,8 +73,9 @@ def exact_integers(values):
         return _integers_of_list(values)
     if hasattr(values, "iloc") and np.ndim(values) == 2 and values.shape[1] == 1:
         column = exact_integers(values.iloc[:, 0])
-        is_unchanged = hasattr(column, "iloc")
-        return values if is_unchanged else column[:, None]
+        if hasattr(column, "iloc"):  # it is as it was
+            return values
+        return column[:, None]
 
     dtype = getattr(values, "dtype", None)
     # Categories may be of such a type, too.
@@ -102,9 +103,9 @@ def _integers_of_list(values):
 
 def _smallest_integers(integers):
     """Whole numbers as int64 if they fit, to be compared with others of this type."""
-    fit = len(integers) == 0 or max(integers) <= np.iinfo(np.int64).max
-    dtype = np.int64 if fit else np.uint64
-    return integers.astype(dtype)
+    if len(integers) and max(integers) > np.iinfo(np.int64).max:
+        return integers.astype(np.uint64)
+    return integers.astype(np.int64)
 
 
 def one_column(values, name, warn=False):

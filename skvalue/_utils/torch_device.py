@@ -37,7 +37,9 @@ def find_device(device):
 
 def current_gpu(device):
     """Index of the current GPU of this thread; None if the device is the CPU."""
-    return None if device == "cpu" else torch.get_device_module(GPU).current_device()
+    if device == "cpu":
+        return None
+    return torch.get_device_module(GPU).current_device()
 
 
 def on_gpu(number):
@@ -115,7 +117,9 @@ def seeded(seed, device="cpu"):
     use the same generators.
     """
     gpu = torch.get_device_module(GPU)
-    devices = [] if device == "cpu" else [gpu.current_device()]
+    devices = []
+    if device != "cpu":
+        devices = [gpu.current_device()]
     with _generators_lock, torch.random.fork_rng(devices=devices, device_type=GPU):
         # `torch.manual_seed` would start all GPUs.
         torch.default_generator.manual_seed(seed)
@@ -171,7 +175,10 @@ def full_precision():
     settings are restored when the last thread leaves.
     """
     with _precision_lock:
-        _precision_users.append(None if _precision_users else _set_full_precision())
+        undo = None
+        if not _precision_users:
+            undo = _set_full_precision()
+        _precision_users.append(undo)
     try:
         yield
     finally:

@@ -83,8 +83,9 @@ def make_problem(
     # `validate_data` sets attributes. A copy gets them: a fit that fails must not
     # change a valuer that is fitted.
     blank = unfitted_copy(valuer)
-    # Missing and mixed labels of private rows are not refused: an error would tell.
-    y = exact_integers(y) if valuer._is_private else check_labels(y)
+    y = exact_integers(y)
+    if not valuer._is_private:  # an error would tell of missing and mixed labels
+        y = check_labels(y)
     y_val = check_labels(y_val, "y_val")
     column_names = {}
     if getattr(blank, "embedding", None) is not None:

@@ -608,5 +608,8 @@ def test_ctrl_c_is_one_line(tmp_path, capsys):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
-    assert capsys.readouterr().err == "interrupted: nothing was written.\n"
+    *announced, last = capsys.readouterr().err.splitlines()
+    assert last == "interrupted: nothing was written."
+    # On a slow machine the fit may have said before how long it takes.
+    assert all(line.startswith("This takes about") for line in announced)
     assert not out.exists()

@@ -111,12 +111,17 @@ def check_table(
 
     # Labels of the rows and, behind them, of the validation points. Without labels, all
     # rows have one, of which there is nothing to tell.
-    y = np.zeros(n_rows) if y is None else one_column(y, "y")
+    if y is None:
+        y = np.zeros(n_rows)
+    y = one_column(y, "y")
     check_length(y, "y", n_rows, "X")
     all_labels = y
     if y_val is not None:
+        n_points = 0
+        if X_val is not None:
+            n_points = len(X_val)
         y_val = one_column(y_val, "y_val")
-        check_length(y_val, "y_val", 0 if X_val is None else len(X_val), "X_val")
+        check_length(y_val, "y_val", n_points, "X_val")
         all_labels = np.concatenate([y, y_val])
     target_column = Column(target, *entries_of(all_labels))
     labels = target_column.entries
@@ -158,11 +163,14 @@ def check_table(
 
     findings += find_equal_rows(duplicates, codes[:n_rows], wording)
     if X_val is not None:
+        codes_val = None
+        if y_val is not None:
+            codes_val = codes[n_rows:]
         findings += find_common_rows(
             match_rows(X, X_val),
             duplicates.verdict,
             codes[:n_rows],
-            None if y_val is None else codes[n_rows:],
+            codes_val,
             wording,
         )
     if columns:

@@ -149,7 +149,9 @@ class Rows:
         encoder, notes = column_encoder(learned, texts=self.texts)
         print(*notes, sep="\n")
         encoder.fit(learned)
-        X_val = None if self.X_val is None else encoder.transform(self.X_val)
+        X_val = self.X_val
+        if X_val is not None:
+            X_val = encoder.transform(X_val)
         if by_validation and not len(self.X):
             return replace(self, X=X_val[:0], X_val=X_val)  # an encoder refuses no rows
         return replace(self, X=encoder.transform(self.X), X_val=X_val)
@@ -209,6 +211,9 @@ def read_rows(options, are_points=False):
             "--target must be a column of at least two values. Got "
             f"{options.target!r}, which holds {format_values(y[:1])} only."
         )
+    pictures = None
+    if not is_table:
+        pictures = _pictures(reading, options.table, SHOWN)
     rows = Rows(
         X=X,
         y=y,
@@ -221,9 +226,11 @@ def read_rows(options, are_points=False):
         findings=findings,
         notes=notes,
         texts=tuple(name for name in options.text or () if is_table and name in X),
-        pictures=None if is_table else _pictures(reading, options.table, SHOWN),
+        pictures=pictures,
     )
-    return rows if options.validation is None else _with_validation(rows, options)
+    if options.validation is None:
+        return rows
+    return _with_validation(rows, options)
 
 
 def _with_validation(rows, options):
@@ -342,9 +349,11 @@ def _merge_spellings(labels, target):
     for finding in findings:
         if finding.severity == "warning":
             fixes += finding.fix
+    if not fixes:
+        return labels, findings
     for row, _, label in fixes:
         merged[row] = label
-    return merged if fixes else labels, findings
+    return merged, findings
 
 
 def _spelled_alike(y_val, rows):

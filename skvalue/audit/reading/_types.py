@@ -171,7 +171,9 @@ def _type_of(cells, latest_year):
         note = f"{''.join(affix)!r} cut off"
         return _Typing("number", numbers, note, affix=affix)
     dates, forms = _dates(cells, latest_year)
-    return _Typing("date" if dates else "text", dates, forms=forms)
+    if not dates:
+        return _Typing("text", {})
+    return _Typing("date", dates, forms=forms)
 
 
 def _numbers(cells):
@@ -287,13 +289,17 @@ def dates_by(cells, form):
 
     Each is read by itself, whatever the others are.
     """
-    matches = [_MOMENT.fullmatch(cell) for cell in cells]
-    for i, match in enumerate(matches):
-        if match is not None and match["time"] and match["zone"] != form.zone:
-            matches[i] = None
-    days = [match["day"] if match else "" for match in matches]
-    times = _times([match["time"] if match else None for match in matches])
-    return days_by(days, form).astype("datetime64[us]") + times
+    days = []
+    times = []
+    for cell in cells:
+        match = _MOMENT.fullmatch(cell)
+        if match is None or (match["time"] and match["zone"] != form.zone):
+            days.append("")
+            times.append(None)
+        else:
+            days.append(match["day"])
+            times.append(match["time"])
+    return days_by(days, form).astype("datetime64[us]") + _times(times)
 
 
 def days_by(texts, form):

@@ -126,7 +126,9 @@ def _labels(entries, name, n_samples):
     if len(labels) != n_samples or n_texts not in (0, n_samples):
         rule = f"{n_samples} labels, all of them strings or numbers"
         refuse(name, rule, entries)
-    return plain_labels(np.array(labels, dtype=object if n_texts else None))
+    if n_texts:
+        return plain_labels(np.array(labels, dtype=object))
+    return plain_labels(np.array(labels))
 
 
 def _entries(entries, name, n_samples):
@@ -142,7 +144,9 @@ def _rows(entries, name, row, most=None):
     rows = np.array(_check(entries, [row], name), dtype=np.intp)
     are_too_many = most is not None and len(rows) > most
     if are_too_many or len(np.unique(rows)) < len(rows):
-        rule = "different rows" if most is None else f"different rows, at most {most}"
+        rule = "different rows"
+        if most is not None:
+            rule = f"different rows, at most {most}"
         refuse(name, rule, entries)
     return rows
 
