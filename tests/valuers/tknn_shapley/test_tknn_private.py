@@ -90,8 +90,8 @@ def test_little_noise_gives_nearly_the_exact_values(data, metric, radius, denois
     errors = private.counts_ - same_and_other(exact.counts_, data.y_val)
     scale = calibrate_counts(40.0, 1e-5, 60, "add_remove").scale
     assert np.abs(errors).max() < 7.5 * scale
-    assert np.corrcoef(private.values_, exact.values_)[0, 1] > 0.97
-    assert private.utility_ == pytest.approx(exact.utility_, abs=0.05)
+    assert np.corrcoef(private.values_, exact.values_)[0, 1] > 0.9
+    assert private.utility_ == pytest.approx(exact.utility_, abs=0.1)
 
 
 def points_of_disjoint_balls(X, n_points=5, radius=0.05):
@@ -191,10 +191,10 @@ DENOISE = pytest.mark.parametrize("denoise", [True, False])
 
 @DENOISE
 def test_errors_shrink_with_the_noise(data, denoise):
-    errors = [
-        np.mean(fit(data, denoise=denoise, epsilon=epsilon).values_error_)
-        for epsilon in (0.1, 1.0, 10.0)
-    ]
+    errors = []
+    for epsilon in (0.1, 1.0, 10.0):
+        fits = [fit(data, denoise=denoise, epsilon=epsilon) for _ in range(8)]
+        errors.append(np.mean([valuer.values_error_ for valuer in fits]))
     assert errors[0] > errors[1] > errors[2] > 0
 
 
