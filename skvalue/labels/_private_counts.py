@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from .._utils.checks import check_length, format_values, one_column, seed_of
 from .._utils.columns import column_encoder
-from .._utils.private_entries import objects_of, private_labels
+from .._utils.private_entries import objects_of, private_entries, private_labels
 from .._utils.targets import check_task, codes_or_other
 from ..exceptions import ParameterError
 from ..privacy import (
@@ -226,6 +226,10 @@ def count_improbable_labels(
     event = calibrate_counts(epsilon, delta)
     if isinstance(X, (list, tuple)):
         X = objects_of(X)
+    # What rows hold is said by the public points.
+    are_objects = isinstance(X, np.ndarray) and X.dtype == object
+    if are_objects and np.asarray(X_val).dtype.kind in "biuf":
+        X = private_entries(X)
     y = one_column(private_labels(y), "y")
     y_val = one_column(y_val, "y_val")
     seed = seed_of(random_state)

@@ -173,6 +173,23 @@ def test_a_row_that_the_model_refuses_is_counted_with_other_labels(name):
     assert count_exactly(X, y) == ({"low": (1, 0), "high": (1, 0)}, 1)
 
 
+class OfFloats(GaussianNB):
+    """A classifier that takes no objects."""
+
+    def predict_proba(self, X):
+        assert X.dtype == np.float64
+        return super().predict_proba(X)
+
+
+@seeded
+@pytest.mark.parametrize("container", [np.asarray, np.ndarray.tolist])
+def test_rows_of_objects_are_numbers_where_the_points_are(container):
+    X = np.array([[0.1], ["a"], [4.1]], dtype=object)
+    y = np.array(["low", "high", "high"], dtype=object)
+    counts = count_exactly(container(X), y, estimator=OfFloats())
+    assert counts == ({"low": (1, 0), "high": (1, 0)}, 1)
+
+
 @seeded
 @pytest.mark.parametrize("dtype", ["Int64", "float64", "timedelta64[s]", "object"])
 def test_a_missing_entry_of_a_frame_is_no_error(dtype):

@@ -272,6 +272,29 @@ def test_missing_numbers_are_null_rows_in_every_container(
     np.testing.assert_array_equal(fitted.summary_.mean, expected.summary_.mean)
 
 
+def of_float64(X):
+    """A map that takes no objects, as torch does not."""
+    assert X.dtype == np.float64
+    return X
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+@pytest.mark.parametrize("entry", [1.0, None, pd.NA, np.nan, "a text", 1j])
+@pytest.mark.parametrize("container", [np.asarray, np.ndarray.tolist])
+def test_rows_of_objects_are_numbers_row_by_row_for_other_maps(container, entry, rng):
+    rows = rng.normal(size=(60, 2))
+    model = PriArTaScorer(of_float64).fit(rows).model_
+    seller = SellerRelease(model, epsilon=1.0, noise_random_state=0)
+    is_number = isinstance(entry, float) and np.isfinite(entry)
+    rows[3, 1] = entry if is_number else np.nan
+    expected = clone(seller).fit(rows)
+    objects = rows.astype(object)
+    objects[3, 1] = entry
+    fitted = seller.fit(container(objects))
+    assert fitted.n_null_rows_ == expected.n_null_rows_ == (not is_number)
+    np.testing.assert_array_equal(fitted.summary_.mean, expected.summary_.mean)
+
+
 def test_a_column_of_texts_is_left_to_the_map(rng):
     """Digits as texts are categories."""
     frame = pd.DataFrame({"kind": rng.choice(["1", "2"], 60)})

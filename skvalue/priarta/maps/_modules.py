@@ -17,12 +17,13 @@ other rows there are. Others are called for one row at a time where rows are pri
 """
 
 from importlib import import_module
+from numbers import Real
 
 import numpy as np
 
 from ..._utils.optional import import_optional
 from ..._utils.private_entries import objects_of, private_entries
-from ..._utils.sklearn import num_samples, safe_indexing
+from ..._utils.sklearn import is_pandas_na, num_samples, safe_indexing
 
 # Name -> "module:class", imported on use. The folder that a buyer exports has only
 # these names, so that a seller's machine loads no other code.
@@ -153,6 +154,8 @@ def _map_row_by_row(fitted_map, X, is_null, n_dimensions):
     refusal = None
     for i in range(n_rows):
         row = safe_indexing(X, [i])  # a copy, whose shape is that of all others
+        if isinstance(row, np.ndarray) and row.dtype == object:
+            row = _as_numbers(row)
         try:
             (value,) = np.asarray(fitted_map.transform(row), dtype=np.float64)
         except Exception as error:  # of a map of any kind
@@ -168,6 +171,18 @@ def _map_row_by_row(fitted_map, X, is_null, n_dimensions):
     if values is None:
         raise refusal
     return values
+
+
+def _as_numbers(row):
+    """A row (1, ...) of objects as float64 if all of them are numbers or missing.
+
+    Other rows are left to a map that may encode their texts.
+    """
+    for entry in row.ravel():
+        is_missing = entry is None or is_pandas_na(entry)
+        if not (is_missing or isinstance(entry, Real)):
+            return row
+    return private_entries(row)
 
 
 def unit_of(X, axis=None):
