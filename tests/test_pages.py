@@ -10,6 +10,7 @@ import sys
 from collections import deque
 from pathlib import Path
 from posixpath import dirname, normpath
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from test_lint import public_names
@@ -216,6 +217,40 @@ def test_nothing_is_loaded_from_the_network(pages):
         assert tag.findall(page.read_text(encoding="utf-8")) == [], page
     for style in pages.rglob("*.css"):
         assert url.findall(style.read_text(encoding="utf-8")) == [], style
+
+
+def links_and_places(page):
+    """Links of a page to others, and the places in it that links may name."""
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r'<(?:a|img)\s[^>]*?(?:href|src)="([^"]*)"', text)
+    places = set(re.findall(r'\sid="([^"]*)"', text))
+    return [html.unescape(link) for link in links], places
+
+
+def test_no_link_between_pages_is_dead(pages):
+    links_of = {}
+    places_of = {}
+    for page in pages.rglob("*.html"):
+        if page.parent != pages / "_static":  # a template of the theme
+            links_of[page], places_of[page] = links_and_places(page)
+    assert len(links_of) > 500
+
+    dead = []
+    for page, links in links_of.items():
+        for link in links:
+            url = urlsplit(link)
+            if url.scheme or url.netloc:
+                continue
+            target = page
+            if url.path:
+                target = Path(normpath((page.parent / unquote(url.path)).as_posix()))
+            is_dead = not target.exists()
+            # Pages of sources name places of their classes that are on other pages.
+            if url.fragment and target in places_of and "_modules" not in page.parts:
+                is_dead = unquote(url.fragment) not in places_of[target]
+            if is_dead:
+                dead.append(f"{page.relative_to(pages)}: {link}")
+    assert dead == []
 
 
 PROBE = """<!DOCTYPE html><meta charset="utf-8">

@@ -18,20 +18,19 @@ from ._displays import ValueRemovalDisplay
 from ._refits import CONSTRAINTS
 from ._scores import check_mask, wrong_label_curve
 
+# Not in the decorator: Sphinx reads no `**` there, and would link no source.
+_CONSTRAINTS = CONSTRAINTS | {
+    "valuers": [dict],
+    "X_val": [*CONSTRAINTS["X"], None],
+    "y_val": ["array-like", None],
+    "wrong": ["array-like", None],
+    "estimator": [HasMethods(["fit"]), None],
+    "X_test": [*CONSTRAINTS["X_test"], None],
+    "y_test": ["array-like", None],
+}
 
-@validate_params(
-    {
-        **CONSTRAINTS,
-        "valuers": [dict],
-        "X_val": [*CONSTRAINTS["X"], None],
-        "y_val": ["array-like", None],
-        "wrong": ["array-like", None],
-        "estimator": [HasMethods(["fit"]), None],
-        "X_test": [*CONSTRAINTS["X_test"], None],
-        "y_test": ["array-like", None],
-    },
-    prefer_skip_nested_validation=True,
-)
+
+@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
 def compare(
     valuers,
     X,
