@@ -40,6 +40,8 @@ _CURRENT = local()
 # copies to the device or from it, for `count_copies`.
 _WAITS = []
 _COPIES = []
+# Counts of operations.
+_MEMORY = []
 
 
 class OnDevice(torch.Tensor):
@@ -71,6 +73,8 @@ class OnDevice(torch.Tensor):
 
 def _run(operation, args, kwargs):
     """An operation of which a tensor, or the result, is on the device."""
+    for count in _MEMORY:
+        count.run_one()
     leaves = tree_leaves((args, kwargs))
     wrappers = {id(leaf.inner): leaf for leaf in leaves if isinstance(leaf, OnDevice)}
     if _WAITS or _COPIES:
@@ -138,6 +142,31 @@ def count_copies():
         yield copies
     finally:
         _COPIES.remove(copies)
+
+
+class MemoryCount:
+    """Counts operations, of which some find no memory: see `short_of_memory`."""
+
+    def __init__(self, is_short):
+        self._is_short = is_short
+        self.n_operations = 0
+
+    def run_one(self):
+        number = self.n_operations
+        self.n_operations += 1
+        if self._is_short(number):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
+
+
+@contextmanager
+def short_of_memory(is_short):
+    """Context in which operations find no memory, by their number; yields the count."""
+    count = MemoryCount(is_short)
+    _MEMORY.append(count)
+    try:
+        yield count
+    finally:
+        _MEMORY.remove(count)
 
 
 def _note_wait(operation, args, kwargs, leaves):

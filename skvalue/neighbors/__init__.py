@@ -12,8 +12,9 @@ Functions return statistics and take no callbacks:
 `most_rank_workers` says how many tasks on rows of a file have room. `make_space`
 prepares rows for a metric; `get_engine` returns the engine that computes. Each engine
 is in a separate file, with ``balls`` and ``ranks`` of one tile of points,
-``ball_tile_size``, ``rank_tile_size``, and ``device_lock``, the context manager of a
-task: where a device can process one tile at a time, other threads wait.
+``ball_tile_size``, ``rank_tile_size``, ``device_lock``, the context manager of a task
+(where a device can process one tile at a time, other threads wait), and ``halving``,
+which yields slices of the points of a task, and their halves if memory is short.
 
 An exact engine returns what float64 distances of the rows would give: pairs that are
 within the rounding error of the matrix product are compared again from the rows

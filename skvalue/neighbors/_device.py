@@ -58,9 +58,31 @@ _HALVINGS = 3
 
 @contextmanager
 def _device_lock(gpu):
-    """One tile at a time, on one GPU in all threads, with torch's default settings."""
+    """One tile at a time, on one GPU in all threads, with torch's default settings.
+
+    Where memory is short, the error is one for users.
+    """
     with _LOCK, on_gpu(gpu), default_settings(), in_any_order(), torch.no_grad():
-        yield
+        try:
+            yield
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise _memory_error("") from error
+
+
+def _memory_error(tried):
+    """The error of a device whose memory is short, whatever was tried."""
+    return MemoryError(
+        f"device='cuda' has too little free memory{tried}. Pass device='cpu', free "
+        "memory of the GPU, or pass fewer validation points at a time."
+    )
+
+
+def _has_no_memory(error):
+    """Whether an error, or what caused it, says that the memory of the GPU is full."""
+    cause = error.__cause__
+    return is_out_of_memory(error) or (cause is not None and is_out_of_memory(cause))
 
 
 class DeviceEngine(ABC):
@@ -122,6 +144,10 @@ class DeviceEngine(ABC):
     def device_lock(self):
         """Context manager of one task; others wait until its device memory is free."""
         return _device_lock(self._gpu)
+
+    def halving(self, n_points):
+        """`Halving` of a tile of points."""
+        return Halving([slice(0, n_points)])
 
     def to_device(self, array):
         """An array as a tensor on the device."""
@@ -502,6 +528,43 @@ class Search:
         return self._keys
 
 
+class Halving:
+    """Slices, each of which is halved up to three times where memory is short.
+
+    >>> halving = Halving([slice(0, 4)])
+    >>> for rows in halving:
+    ...     with halving:
+    ...         print(rows)
+    slice(0, 4, None)
+    """
+
+    def __init__(self, slices):
+        # Each with the number of times that it was halved; the last is the next.
+        self._waiting = [(rows, 0) for rows in reversed(slices)]
+        self._rows = None
+        self._n_halvings = 0
+
+    def __iter__(self):
+        while self._waiting:
+            self._rows, self._n_halvings = self._waiting.pop()
+            yield self._rows
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        """Take the halves of a slice next, instead of raising an error of memory."""
+        if error is None or not _has_no_memory(error):
+            return False
+        start = self._rows.start
+        stop = self._rows.stop
+        refuse_too_small(error, self._n_halvings, stop - start)
+        middle = (start + stop) // 2
+        self._waiting.append((slice(middle, stop), self._n_halvings + 1))
+        self._waiting.append((slice(start, middle), self._n_halvings + 1))
+        return True
+
+
 def refuse_too_small(error, n_halvings, size):
     """Raise what a computation on a device raised, unless halves may fit its memory.
 
@@ -510,13 +573,11 @@ def refuse_too_small(error, n_halvings, size):
     MemoryError
         If the tile was halved as often as it may be.
     """
-    if not is_out_of_memory(error):
+    if not _has_no_memory(error):
         raise error
     if n_halvings == _HALVINGS or size < 2:
-        raise MemoryError(
-            "device='cuda' has too little free memory, also for tiles of an eighth of "
-            "the usual size. Pass device='cpu', free memory of the GPU, or pass fewer "
-            "validation points at a time."
+        raise _memory_error(
+            ", also for tiles of an eighth of the usual size"
         ) from error
 
 
@@ -529,24 +590,29 @@ class DeviceBalls:
         self._n_classes = space.n_classes
         self._space = space
         self._codes = engine.to_device(np.asarray(space.codes, dtype=np.int64))
-        n, n_points = inside.shape
+        n_points = inside.shape[1]
         # Sums are computed by blocks of rows, in which a pair takes 16 bytes.
         room = min(2**20, block_bytes(engine.device) // (16 * n_points))
-        self._n_at_once = int(max(16, room))
-        self._blocks = tiles(n, self._n_at_once)
-        counts = torch.zeros(
-            (space.n_classes, n_points), dtype=torch.int64, device=engine.device
-        )
-        for rows in self._blocks:
-            codes = self._codes[rows]
-            if space.n_classes <= _FEW_CLASSES:
-                # At most 2**20 ones: exact in float32.
-                one_hot = torch.nn.functional.one_hot(codes, space.n_classes).T
-                products = one_hot.to(torch.float32) @ inside[rows].to(torch.float32)
-                counts += products.long()
-            else:
-                counts.index_add_(0, codes, inside[rows].long())
-        self.counts = counts.cpu().numpy()
+        self._blocks = tiles(len(inside), int(max(16, room)))
+        self.counts = self._count()
+
+    def _count(self):
+        """Number of rows of each class in each ball, (n_classes, n_points)."""
+        shape = self._n_classes, self._inside.shape[1]
+        counts = torch.zeros(shape, dtype=torch.int64, device=self._inside.device)
+        halving = Halving(self._blocks)
+        for rows in halving:
+            with halving:
+                codes = self._codes[rows]
+                inside = self._inside[rows]
+                if self._n_classes <= _FEW_CLASSES:
+                    # At most 2**20 ones: exact in float32.
+                    one_hot = torch.nn.functional.one_hot(codes, self._n_classes).T
+                    products = one_hot.to(torch.float32) @ inside.to(torch.float32)
+                    counts += products.long()
+                else:
+                    counts.index_add_(0, codes, inside.long())
+        return counts.cpu().numpy()
 
     def sum(self, weights):
         """For each row, the sum of the weights of the balls that contain it."""
@@ -562,14 +628,16 @@ class DeviceBalls:
             if is_product:
                 weights = _halves(weights)
             weights = self._engine.to_device(weights)
-            for rows in self._blocks:
-                codes = self._codes[rows]
-                inside = self._inside[rows]
-                if is_product:
-                    sums = _joined(inside.to(torch.float64) @ weights.T)
-                    totals[rows] = sums.gather(1, codes[:, None])[:, 0]
-                else:
-                    totals[rows] = (inside * weights[codes]).sum(dim=1)
+            halving = Halving(self._blocks)
+            for rows in halving:
+                with halving:
+                    codes = self._codes[rows]
+                    inside = self._inside[rows]
+                    if is_product:
+                        sums = _joined(inside.to(torch.float64) @ weights.T)
+                        totals[rows] = sums.gather(1, codes[:, None])[:, 0]
+                    else:
+                        totals[rows] = (inside * weights[codes]).sum(dim=1)
             return totals.cpu().numpy()
 
     def n_balls(self):
@@ -592,7 +660,7 @@ class DeviceBalls:
         codes = np.asarray(self._space.codes)
         order = np.argsort(codes, kind="stable")
         starts = np.searchsorted(codes[order], np.arange(self._n_classes + 1))
-        size = min(_ROWS_OF_SUMS, self._n_at_once)
+        size = min(_ROWS_OF_SUMS, self._blocks[0].stop)
         for code in range(self._n_classes):
             rows = order[starts[code] : starts[code + 1]]
             for block in tiles(len(rows), size):
@@ -624,8 +692,10 @@ class DeviceBalls:
             totals = torch.zeros(
                 self._inside.shape[1], dtype=torch.float64, device=numbers.device
             )
-            for rows in self._blocks:
-                totals += numbers[rows] @ self._inside[rows].to(torch.float64)
+            halving = Halving(self._blocks)
+            for rows in halving:
+                with halving:
+                    totals += numbers[rows] @ self._inside[rows].to(torch.float64)
             return totals.cpu().numpy()
 
 

@@ -22,6 +22,7 @@ from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._norms import check_narrow_norms
 from ._rows import read_rows
 from ._space import POINTS, Space
+from ._whole_tile import WholeTile
 from .kernels.kinds import COSINE, EUCLIDEAN
 
 # One search at a time, since faiss runs each in several threads.
@@ -95,6 +96,10 @@ class FaissEngine:
     def device_lock(self):
         """Context manager of one task; only searches wait for each other."""
         return nullcontext()
+
+    def halving(self, n_points):
+        """A tile of points, which is not halved: see `DeviceEngine.halving`."""
+        return WholeTile(n_points)
 
     def _vectors(self, rows, name):
         """Rows or points in float32."""

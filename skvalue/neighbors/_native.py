@@ -16,6 +16,7 @@ from ._ball_rule import ball_rule
 from ._block_balls import BlockBalls
 from ._block_space import BlockSpace
 from ._ranks import Order
+from ._whole_tile import WholeTile
 from .kernels import ball as ball_kernels
 from .kernels import rank as rank_kernels
 from .kernels.kinds import COSINE, GENERIC
@@ -68,6 +69,10 @@ class NativeEngine:
     def device_lock(self):
         """Context manager of one task: any number of tasks run in parallel."""
         return nullcontext()
+
+    def halving(self, n_points):
+        """A tile of points, which is not halved: see `DeviceEngine.halving`."""
+        return WholeTile(n_points)
 
     def ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points, see `neighbors.ranks`."""

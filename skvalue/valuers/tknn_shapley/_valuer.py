@@ -68,6 +68,20 @@ def value_tile(number, search, space, game, y, points):
     units of the game, (n_players,), the utility at each point, (n_points,), and what is
     counted in the balls, (n_counts, n_points).
     """
+    tiles = []
+    halving = search.engine.halving(len(points))
+    for rows in halving:
+        with halving:
+            tiles.append(_value_points(search, space, game, y, points[rows]))
+    if len(tiles) == 1:
+        return number, *tiles[0]
+    values, utilities, counts = zip(*tiles)
+    counts = np.concatenate(counts, axis=1)
+    return number, sum(values), np.concatenate(utilities), counts
+
+
+def _value_points(search, space, game, y, points):
+    """`value_tile` of points that are evaluated together."""
     with search.engine.device_lock():
         neighbours = search.engine.balls(
             space, points.X, search.radius, points.self_index
@@ -75,7 +89,7 @@ def value_tile(number, search, space, game, y, points):
         counts = game.count(neighbours, y)
         terms = game.terms(counts, points) * points.weights
         values = game.sum_of_tile(neighbours, terms, y)
-        return number, values, game.utility(counts, points), counts
+        return values, game.utility(counts, points), counts
 
 
 def uninformative_fractions(result):
