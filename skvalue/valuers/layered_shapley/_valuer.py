@@ -499,19 +499,35 @@ class LayeredShapleyValuer(BaseScoringValuer):
     def _private_value(self, problem, run):
         """As `_value`, with noise: public plan -> values -> release -> shrinkage."""
         valuer, plan = planned(self, problem)
-        n = plan.n
-        is_query = plan.kind == "query"
-        is_published = plan.kind == "publish"
         shrunk = public_shrinkage(valuer, problem, plan)
         warn_of_noise(valuer, problem, plan, shrunk, run.warn)
-
-        label = f"{type(self).__name__}: {'one value' if is_query else 'all values'}"
-        report = layered_report(plan, self.noise_random_state)
+        what = "one value" if plan.kind == "query" else "all values"
         release = Release(
-            plan.charge, self.ledger, label, self.noise_random_state, report
+            plan.charge,
+            self.ledger,
+            f"{type(self).__name__}: {what}",
+            self.noise_random_state,
+            layered_report(plan, self.noise_random_state),
         )
         utilities = Utilities(game_of(valuer, problem, problem.splits[0]))
+        result = None
+        with run.steps(1, "coalitions evaluated") as done:
+            result = self._private_result(
+                valuer, problem, plan, shrunk, release, utilities
+            )
+            done()
+        return result
+
+    def _private_result(self, valuer, problem, plan, shrunk, release, utilities):
+        """The `Result` of the release of all values, or of none before queries."""
+        n = plan.n
         empty_utility = utilities.game.empty_utility
+        alone = utilities.of(np.arange(n)[:, None])
+        baseline = (alone - empty_utility) / n
+
+        def predict(rows):
+            return predicted_values(valuer, problem, plan, shrunk, rows, baseline[rows])
+
         streams = random_streams(seed_of(self.random_state), 0)
         _, left_out = marginal_bounds(valuer, n)
         attributes = {
@@ -523,46 +539,35 @@ class LayeredShapleyValuer(BaseScoringValuer):
             "truncation_bias_": left_out,
             "shrinkage": shrunk,
         }
-        result = None
-        with run.steps(1, "coalitions evaluated") as done:
-            alone = utilities.of(np.arange(n)[:, None])
-            baseline = (alone - empty_utility) / n
-            errors = {"values_error_": np.full(n, shrunk.error)}
-            curator = {}
-            if is_published:
-                attributes |= errors
-            else:
-                curator = {"baseline_": baseline} | errors
+        errors = {"values_error_": np.full(n, shrunk.error)}
+        curator = {}
+        if plan.kind == "publish":
+            attributes |= errors
+        else:
+            curator = {"baseline_": baseline} | errors
 
-            def predict(rows):
-                return predicted_values(
-                    valuer, problem, plan, shrunk, rows, baseline[rows]
-                )
-
-            queries = None
-            if is_query:
-                values = np.full(n, np.nan)
-                queries = Queries(release, plan, utilities, streams, shrunk, predict)
-            else:
-                exact = block_values(utilities, plan.n_shuffles, None, streams)
-                # The release: what follows is a function of it and of each row.
-                noisy = release.of(exact)
-                predicted = predict(np.arange(n))
-                values = shrunk.of(noisy, predicted)
-                if not is_published:
-                    curator["prediction"] = predicted
-            result = Result(
-                values,
-                np.nan,
-                empty_utility,
-                problem,
-                attributes=attributes,
-                release=release,
-                curator=curator,
-                answers=queries,
-            )
-            done()
-        return result
+        queries = None
+        if plan.kind == "query":
+            values = np.full(n, np.nan)
+            queries = Queries(release, plan, utilities, streams, shrunk, predict)
+        else:
+            exact = block_values(utilities, plan.n_shuffles, None, streams)
+            # The release: what follows is a function of it and of each row.
+            noisy = release.of(exact)
+            predicted = predict(np.arange(n))
+            values = shrunk.of(noisy, predicted)
+            if plan.kind == "all":
+                curator["prediction"] = predicted
+        return Result(
+            values,
+            np.nan,
+            empty_utility,
+            problem,
+            attributes=attributes,
+            release=release,
+            curator=curator,
+            answers=queries,
+        )
 
     # After the fit --------------------------------------------------------------------
 
