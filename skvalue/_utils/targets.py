@@ -260,7 +260,9 @@ def refuse_other_kind(y, classes, name, of):
 
 
 def _unseen_labels_error(unseen, name, cure=""):
+    # Labels of later rows are also called y.
+    known = "the y of fit" if name == "y" else "y"
     return ValueError(
-        f"{name} must hold only labels that y has. Got unseen labels: "
+        f"{name} must hold only labels that {known} has. Got unseen labels: "
         f"{format_values(unseen)}.{cure}"
     )

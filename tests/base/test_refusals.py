@@ -131,7 +131,7 @@ BAD_NEW_ROWS = {
         "score_samples", (X0, Y0[:3]), r"y must have one entry .* \(10\). Got 3",
     ),
     "label": (
-        "score_samples", (X0[:1], ["q"]), "y must hold only labels that y has. Got",
+        "score_samples", (X0[:1], ["q"]), "y must hold only .* the y of fit has. Got",
     ),
 }  # fmt: skip
 
