@@ -1,8 +1,12 @@
 """Columns of any kind become numbers, and what is done to them is said."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import skvalue
 from skvalue._utils.columns import column_encoder
 
 pd = pytest.importorskip("pandas")
@@ -74,3 +78,37 @@ def test_a_column_of_lists_is_refused():
     message = "numbers, strings or dates. Got list in the column 'a'"
     with pytest.raises(ValueError, match=message):
         column_encoder(pd.DataFrame({"a": [[1], [2]]}))
+
+
+def lacks_a_unit(node):
+    """Whether a call makes a date or duration without a unit: numpy 2.5 warns of it."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return False
+    name = getattr(node.func, "attr", "")
+    is_missing = getattr(node.args[0], "value", "") == "NaT"
+    return name == "timedelta64" or (name == "datetime64" and is_missing)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("np.datetime64('NaT')", True),
+        ("np.timedelta64(1)", True),
+        ("np.datetime64('NaT', 'us')", False),
+        ("np.timedelta64(1, 's')", False),
+        ("np.datetime64('2026-01-01')", False),
+    ],
+)
+def test_dates_without_a_unit_are_found(code, expected):
+    assert lacks_a_unit(ast.parse(code).body[0].value) == expected
+
+
+def test_every_date_has_a_unit():
+    root = Path(skvalue.__file__).parent
+    calls = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if lacks_a_unit(node)
+    ]
+    assert calls == []

@@ -110,7 +110,7 @@ def typed_entries(name, column, conventions, asks_for_codes):
     codes = {cell: code for code, cell in enumerate(present)}
     codes = np.array([codes.get(cell, -1) for cell in column.cells])
     if column.kind == "date":
-        return np.append(values, np.datetime64("NaT"))[codes]
+        return np.append(values, np.datetime64("NaT", "us"))[codes]
     if asks_for_codes:
         times = np.array([counts[cell] for cell in present], dtype=np.intp)
         for code, n_rows in find_codes(values, times):
