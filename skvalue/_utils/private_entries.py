@@ -6,6 +6,7 @@ public, which is its type. A list has no type, and is read as an array of object
 """
 
 import numbers
+from contextlib import nullcontext
 
 import numpy as np
 from scipy import sparse
@@ -99,6 +100,19 @@ def objects_of(values):
         for place, value in enumerate(values):
             objects[place] = value
         return objects
+
+
+def quiet_arithmetic(is_private=True):
+    """Context in which private numbers may overflow and underflow.
+
+    With ``np.seterr(all="raise")`` an error, and without it a warning, would tell of a
+    row. Numbers that are not finite are looked for afterwards.
+
+    >>> with np.errstate(all="raise"), quiet_arithmetic():
+    ...     float(np.float64(1e-200) ** 2)
+    0.0
+    """
+    return np.errstate(all="ignore") if is_private else nullcontext()
 
 
 def is_of_numbers(dtype):

@@ -13,6 +13,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.fits import follows_interrupt, set_fitted_state
+from .._utils.private_entries import quiet_arithmetic
 from .._utils.sklearn import fit_context
 from ._capabilities import Capabilities
 from ._input import make_problem
@@ -113,16 +114,17 @@ class BaseInSampleValuer(
             and y_val is passed or they are empty, groups or sample_weight_val have a
             wrong length, or rows are not equally often players in the splits of `cv`.
         """
-        problem = make_problem(
-            self,
-            X,
-            y,
-            X_val,
-            y_val,
-            groups=groups,
-            sample_weight_val=sample_weight_val,
-        )
-        return self._solve(problem)
+        with quiet_arithmetic(self._is_private):
+            problem = make_problem(
+                self,
+                X,
+                y,
+                X_val,
+                y_val,
+                groups=groups,
+                sample_weight_val=sample_weight_val,
+            )
+            return self._solve(problem)
 
     def fit_transform(self, X, y, **metadata):
         """Fit and return the value of each row, in the order of X.
@@ -221,7 +223,8 @@ class BaseInSampleValuer(
         values = self.values_
         i = self._fitted.problem.position(i, len(values))
         if self._fitted.answers is not None:
-            values[i] = self._fitted.answers.answer(i)
+            with quiet_arithmetic():
+                values[i] = self._fitted.answers.answer(i)
         entries = [float(values[i])]
         if return_baseline:
             entries.append(self._entry_of_player("baseline_", i))

@@ -13,7 +13,12 @@ from sklearn.pipeline import make_pipeline
 
 from .._utils.checks import check_length, format_values, one_column, seed_of
 from .._utils.columns import column_encoder
-from .._utils.private_entries import objects_of, private_entries, private_labels
+from .._utils.private_entries import (
+    objects_of,
+    private_entries,
+    private_labels,
+    quiet_arithmetic,
+)
 from .._utils.targets import check_task, codes_or_other
 from ..exceptions import ParameterError
 from ..privacy import (
@@ -243,7 +248,7 @@ def count_improbable_labels(
     # that have not seen them.
     model = clone(estimator) if estimator is not None else _default_model(X_val, seed)
     folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), quiet_arithmetic():
         # Of classes of few points, and of unknown entries of rows.
         warnings.simplefilter("ignore")
         held_out_scores = cross_val_predict(

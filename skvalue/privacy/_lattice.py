@@ -77,6 +77,7 @@ def _tail(y, contributions, scale):
     return np.append(tails, 0.0)[places]
 
 
+@np.errstate(under="ignore")
 def lattice_delta(epsilon, scale, contributions, step=1):
     """Exact delta of discrete Gaussian noise on counts.
 

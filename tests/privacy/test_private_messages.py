@@ -300,3 +300,47 @@ def test_no_row_of_numbers_is_refused_or_warned_of(name, bad):
     )
     assert [m[:40] for m in unusual[3:]] == [m[:40] for m in usual[3:]]
     assert unusual[:1] == usual[:1]
+
+
+LONG = np.finfo(np.longdouble).max  # more than a float64 holds, on most machines
+
+
+def with_first(array, number, dtype=np.float64):
+    array = array.astype(dtype)
+    array[0] = number
+    return array
+
+
+# Numbers of a row that overflow and underflow.
+EXTREME = {
+    "denormal": lambda X: with_first(X, 5e-324),
+    "square is denormal": lambda X: with_first(X, 1e-160),
+    "far apart": lambda X: with_first(X, [1e-300, 1e300, 1e-5]),
+    "large": lambda X: with_first(X, 1e160),
+    "long": lambda X: with_first(X, LONG, np.longdouble),
+}
+
+
+@pytest.mark.parametrize("setting", ["raise", "warn"])
+@pytest.mark.parametrize("extreme", EXTREME)
+@pytest.mark.parametrize(
+    "name", [name for name in FITS if "torch" not in name and "directions" not in name]
+)
+def test_no_row_overflows_or_underflows_aloud(name, extreme, setting):
+    """Also if numpy is told to raise errors."""
+    data = draw_data(2)
+    X = EXTREME[extreme](data.X)
+    with np.errstate(all=setting):
+        messages = messages_of(lambda: fit_private(name, X, data.y, data))
+    assert not [text for text in messages if "encountered" in text]
+
+
+@pytest.mark.parametrize("setting", ["raise", "warn"])
+@pytest.mark.parametrize("number", [LONG, 1e-310])
+@pytest.mark.parametrize("name", ["gram", "gradient", "in-run"])
+def test_no_target_overflows_aloud(name, number, setting):
+    data = draw_data(0)
+    y = with_first(data.y, number, np.longdouble)
+    with np.errstate(all=setting):
+        messages = messages_of(lambda: fit_private(name, data.X, y, data))
+    assert not [text for text in messages if "encountered" in text]

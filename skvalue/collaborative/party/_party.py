@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..._utils.checks import check_positive
 from ..._utils.fits import set_fitted_state, without_private_counts
+from ..._utils.private_entries import quiet_arithmetic
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..._utils.warned import warn
 from ...exceptions import (
@@ -234,7 +235,8 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     def _exact_release(self, X, y):
         """The `ExactRelease` of rows, with a warning if they are few."""
-        fields, void_reason, attributes = self._summarize(X, y)
+        with quiet_arithmetic(self._has_noise):
+            fields, void_reason, attributes = self._summarize(X, y)
         prior = self.prior
         if hasattr(prior, "prior_statement"):
             prior = prior.prior_statement()

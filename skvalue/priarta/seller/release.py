@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.fits import without_private_counts
+from ..._utils.private_entries import quiet_arithmetic
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...exceptions import ParameterError
 from ...privacy import (
@@ -195,6 +196,7 @@ class SellerRelease(BaseEstimator):
         self.n_clipped_rows_ = released.n_clipped
         return self
 
+    @quiet_arithmetic()
     def _release(self, event, model, X):
         """The `_NoisyMoments` of private rows, within a radius that is released too."""
         rows, is_null = model.private_rows(X)

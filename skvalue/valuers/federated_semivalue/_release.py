@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..._utils.private_entries import quiet_arithmetic
 from ...privacy import clip_and_noise
 
 
@@ -24,7 +25,8 @@ def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,), names=No
         return clip_and_noise(updates, clip)
     factors = np.reshape(factors, (-1, 1))
     noise = factors * draw(updates.shape, stream)
-    return clip_and_noise(updates, clip, noise, factors * draw.scale)
+    with quiet_arithmetic():
+        return clip_and_noise(updates, clip, noise, factors * draw.scale)
 
 
 class RationedNoise:

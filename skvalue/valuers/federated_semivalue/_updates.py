@@ -6,7 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from ..._utils.containers import as_numpy
-from ..._utils.private_entries import private_entries
+from ..._utils.private_entries import private_entries, quiet_arithmetic
 from ..._utils.untrusted import party_name
 from ...exceptions import ParameterError
 
@@ -91,7 +91,8 @@ def _as_numbers(update, is_private):
     array = np.asarray(private_entries(update) if is_private else as_numpy(update))
     if array.dtype.kind == "c":
         raise TypeError("complex numbers")
-    return array.astype(np.float64)
+    with quiet_arithmetic(is_private):
+        return array.astype(np.float64)
 
 
 def _numbers_of(updates, names):
