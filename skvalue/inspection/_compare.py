@@ -85,7 +85,7 @@ def compare(
         `value_removal_curve`; ``detection``, results of `wrong_label_curve`, or None
         without `wrong`: each a dict by the names of the valuers, whose random baseline
         is in the first removal curve. ``correlations``, Spearman's, is of shape
-        (n_valuers, n_valuers).
+        (n_valuers, n_valuers), with NaN for values that are all equal.
 
     Raises
     ------
@@ -170,10 +170,12 @@ def compare(
             for name, values_of_one in values.items()
         }
     ranks = [rankdata(values_of_one) for values_of_one in values.values()]
+    with np.errstate(invalid="ignore"):  # of constant values
+        correlations = np.atleast_2d(np.corrcoef(ranks))
     return Bunch(
         valuers=fitted,
         seconds=seconds,
-        correlations=np.atleast_2d(np.corrcoef(ranks)),
+        correlations=correlations,
         removal=removal,
         detection=detection,
     )

@@ -87,7 +87,7 @@ def check_verdicts(rows, is_error, n):
     Returns
     -------
     verdicts : dict of int to bool
-        Row -> whether its label is wrong.
+        Row -> whether its label is wrong: the last verdict, if a row has several.
 
     Raises
     ------

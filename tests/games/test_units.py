@@ -101,6 +101,21 @@ def test_few_rows_of_a_large_unit_are_imprecise(n_classes, C, offset, unit):
         game.utility(FEW)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_rows_of_large_weights_are_imprecise(n_classes):
+    """A weight counts as much as the penalty of a smaller C."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 9))
+    y = np.arange(N) % n_classes
+    weights = np.full(N, 1e10)
+    game = ModelGame(
+        LogisticRegression(), X, y, X_val=X, y_val=y, sample_weight=weights
+    )
+    assert game.solver == "logistic"
+    with pytest.warns(ImpreciseValuesWarning, match="few right digits.*or the weights"):
+        game.utility(FEW)
+
+
 @pytest.mark.parametrize(
     ("n_classes", "C", "unit"),
     [(2, 1.0, 1.0), (3, 1.0, 1.0), (2, 1e-2, 10.0), (2, 1.0, 1e-6), (3, 100.0, 10.0)],

@@ -1,7 +1,10 @@
 """One call that compares valuers."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.naive_bayes import GaussianNB
 
@@ -142,6 +145,25 @@ def test_targets_may_be_numbers():
     )
     for valuer in comparison.valuers.values():
         assert len(valuer.values_) == 30
+
+
+class EqualValues(BaseEstimator):
+    """A valuer for which all rows are worth the same."""
+
+    def fit(self, X, y):
+        self.values_ = np.zeros(len(X))
+        return self
+
+
+def test_values_that_are_all_equal_have_no_correlation():
+    valuers = {"equal": EqualValues(), "neighbours": KNNShapleyValuer()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comparison = compare(
+            valuers, X, y, X_val=X_val, y_val=y_val, estimator=GaussianNB(), **FEW_FITS
+        )
+    expected = [[np.nan, np.nan], [np.nan, 1.0]]
+    np.testing.assert_array_equal(comparison.correlations, expected)
 
 
 @pytest.mark.parametrize(

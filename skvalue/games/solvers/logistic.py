@@ -116,9 +116,10 @@ class LogisticSolver(BatchedSolver):
         self._max_dual_rows = 0
         self._is_prepared = False
 
-        # Largest squared norm of a row, in units in which the penalty is 1.
+        # Largest squared norm of a row times its weight, in units in which the penalty
+        # is 1.
         squares = np.square(self.X * self.unit) @ (self.penalty > 0)
-        self._largest_norm = self.C * squares.max()
+        self._largest_norm = self.C * (self.weights * squares).max()
 
     def fits(self):
         if self.n_classes == 2:
@@ -152,12 +153,15 @@ class LogisticSolver(BatchedSolver):
         are_few = (sizes > 1) & (sizes <= n_penalised)
         if self._largest_norm <= _MAX_DUAL_NORM or not are_few.any():
             return None
+        what = "squared norms"
+        cure = "Scale the columns, for example by StandardScaler."
+        if self.training.sample_weight is not None:
+            what = "squared norms times weights"
+            cure = "Scale the columns, for example by StandardScaler, or the weights."
         return (
             f"Models of as few rows as columns ({n_penalised}) have few right digits: "
             f"C={self.C:g} hardly penalises coefficients of columns of this size, of "
-            "which rows have squared norms of up to "
-            f"{self._largest_norm / self.C:.0e}. Scale the columns, for example by "
-            "StandardScaler."
+            f"which rows have {what} of up to {self._largest_norm / self.C:.0e}. {cure}"
         )
 
     def tile_scores(self, masks, sizes):
