@@ -113,7 +113,8 @@ def game_values(
         "process", whose values are a posterior mean, for at most 32 players and 4,096
         evaluations; else "subsets" for Banzhaf values and "stratified" for others,
         which are unbiased if there are tens of evaluations for each player
-        (:ref:`strata_without_coalitions`); "permutation" always is.
+        (:ref:`how much <strata_without_coalitions>` they are not else); "permutation"
+        always is.
     max_evaluations : int, default=None
         Most coalitions to evaluate, the empty one included. None is 40 for each player,
         at least 500.

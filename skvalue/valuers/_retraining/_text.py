@@ -28,8 +28,9 @@ sampler : {"auto", "process", "stratified", "subsets", "marginals", "permutation
     mean of the semivalue is the value: of a few hundred coalitions the most precise by
     far, but not unbiased (:ref:`few_players`). "stratified": subsets of all sizes, each
     used for all rows, with more subsets of the sizes whose utilities vary most; few
-    coalitions draw values to one another (:ref:`strata_without_coalitions`). "subsets":
-    the same without strata; for Banzhaf values uniform subsets. "permutation",
+    coalitions draw values to one another
+    (:ref:`how much <strata_without_coalitions>`). "subsets": the same without strata;
+    for Banzhaf values uniform subsets. "permutation",
     "antithetic": prefixes of random permutations, of permutations and their reverses,
     whose values are unbiased for any number of coalitions. "marginals": subsets of all
     sizes, from the one fit of each of which the contributions of all rows follow by a
