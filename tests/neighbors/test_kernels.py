@@ -152,17 +152,22 @@ def test_sums_over_balls_are_those_of_the_mask(n_points, n_blocks, rng):
     inside = rng.random((8 * n_blocks, n_points)) < 0.5
     classes = np.arange(n_blocks) % 2
     numbers = rng.normal(size=8 * n_blocks)
-    weights = rng.normal(size=(2, n_points))
+    weights = rng.integers(-(2**50), 2**50, (2, n_points))
     bits = read_only(bits_of(inside).reshape(n_blocks, n_points))
     by_point = np.zeros(n_points)
-    by_row = np.zeros(8 * n_blocks)
+    by_row = np.zeros(8 * n_blocks, dtype=np.int64)
+    both = np.zeros((2, 8 * n_blocks), dtype=np.int64)
+    n_balls = np.zeros(8 * n_blocks, dtype=np.int32)
     ball.add_rows(bits, numbers, by_point)
     ball.add_weights(bits, classes, weights, by_row)
+    ball.add_weights_of_class(bits, weights, both)
+    ball.count_balls(bits, n_balls)
 
     of_row = np.repeat(classes, 8)
     np.testing.assert_allclose(by_point, numbers @ inside, rtol=1e-12, atol=1e-12)
-    expected = (inside * weights[of_row]).sum(axis=1)
-    np.testing.assert_allclose(by_row, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(by_row, (inside * weights[of_row]).sum(axis=1))
+    np.testing.assert_array_equal(both, weights @ inside.T)
+    np.testing.assert_array_equal(n_balls, inside.sum(axis=1))
 
 
 # Keys ---------------------------------------------------------------------------------
