@@ -9,11 +9,12 @@ GAMES holds the files of small_games_made.py; the name "votes_30" is one more ga
 every estimator and budget, the mean squared error over players of each seed. What is
 there is not computed again. With --semivalue banzhaf, and a folder RESULTS of its own,
 the estimators are those of Banzhaf values. Needs shapiq, xgboost and lightgbm, in an
-environment that need not have skvalue. Left out, after a first run: ProxySPEX, whose
-search takes a minute and which was behind; SHAPIQ and PolySHAP of order 2, equal to
-others here. ShaplEIG, which chooses one coalition after the other, takes 5 s for 30
-evaluations and 11 s for 60: --slow runs it alone, with a folder RESULTS
-of its own (it needs gpytorch and botorch).
+environment that need not have skvalue. Left out, after a first run: SHAPIQ and PolySHAP
+of order 2, equal to others here. --slow runs those that take long alone, with a folder
+RESULTS of its own: ShaplEIG, which chooses one coalition after the other (5 s for 30
+evaluations, 11 s for 60; it needs gpytorch and botorch), and SPEX and ProxySPEX, which
+search for few interactions of any order (some ten seconds for 200 or 1,000 evaluations;
+they need the extra "sparse" of shapiq).
 """
 
 import argparse
@@ -178,10 +179,13 @@ def estimators(n, semivalue="shapley"):
 
 def slow_estimators(n):
     """As `estimators`, of those that take seconds for a few evaluations."""
-    from shapiq.approximator import ShaplEIG
+    from shapiq import approximator as a
 
-    make = partial(ShaplEIG, n, refit="decaying", show_progress=False)
-    return {"ShaplEIG": make}
+    return {
+        "ShaplEIG": partial(a.ShaplEIG, n, refit="decaying", show_progress=False),
+        "SPEX": partial(a.SPEX, n=n, max_order=1, index="SV"),
+        "ProxySPEX": partial(a.ProxySPEX, n=n, max_order=1, index="SV"),
+    }
 
 
 def first_order(interactions, n):
@@ -216,7 +220,10 @@ def main():
     parser.add_argument("--budgets", type=int, nargs="+", required=True)
     parser.add_argument("--games", nargs="+")
     parser.add_argument("--semivalue", choices=SEMIVALUES, default="shapley")
-    parser.add_argument("--slow", action="store_true", help="ShaplEIG alone")
+    parser.add_argument(
+        "--slow", action="store_true", help="ShaplEIG, SPEX and ProxySPEX alone"
+    )
+    parser.add_argument("--estimators", nargs="+", help="these of them only")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
@@ -233,6 +240,8 @@ def main():
         makers = estimators(game.n, options.semivalue)
         if options.slow:
             makers = slow_estimators(game.n)
+        if options.estimators:
+            makers = {label: makers[label] for label in options.estimators}
         start = time.process_time()
         for budget in budgets_of(game.n, options.budgets):
             n_repeats = n_seeds(budget, options.seeds)

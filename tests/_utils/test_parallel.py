@@ -33,6 +33,8 @@ from skvalue._utils.parallel import (
     tiles,
 )
 
+from ..cases import one_of_each
+
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
 def test_tiles_cover_evenly(n, size):
@@ -162,16 +164,15 @@ def test_errors_of_tasks_are_raised(n_jobs):
 
 
 @pytest.mark.parametrize(
-    "backend",
-    ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)],
-)
-@pytest.mark.parametrize(
-    "valuer",
-    [
-        KNNShapleyValuer(),
-        TKNNShapleyValuer(),
-        DataOOBValuer(n_estimators=20, random_state=0),
-    ],
+    ("backend", "valuer"),
+    one_of_each(
+        ["threading", "multiprocessing", "loky"],
+        [
+            KNNShapleyValuer(),
+            DataOOBValuer(n_estimators=20, random_state=0),
+            TKNNShapleyValuer(),
+        ],
+    ),
 )
 def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
     X = rng.normal(size=(300, 3))

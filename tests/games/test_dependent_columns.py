@@ -12,6 +12,8 @@ from skvalue import (
 )
 from skvalue.games import MarginalGame, ModelGame
 
+from ..cases import one_of_each
+
 N = 24
 DEPENDENT = {
     "twice": lambda X, flags: np.c_[X, X[:, 0]],
@@ -72,8 +74,7 @@ VALUERS = {
 }
 
 
-@EACH
-@pytest.mark.parametrize("name", VALUERS)
+@pytest.mark.parametrize(("kind", "name"), one_of_each(list(DEPENDENT), list(VALUERS)))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_values_are_those_of_single_fits(kind, name):
     rows, points = problem_of(kind)

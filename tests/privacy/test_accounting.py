@@ -322,7 +322,9 @@ def test_events_that_come_one_by_one_cost_what_they_cost_together():
     assert one_by_one == sorted(one_by_one)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+)
 def test_the_seed_of_hashes_changes_no_bit(seed):
     events = repr(ComposedEvent(SEVERAL))
     code = (

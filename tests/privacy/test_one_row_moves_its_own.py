@@ -40,6 +40,7 @@ from skvalue.derivatives import (
 from skvalue.exceptions import NoiseExceedsSignalWarning
 from skvalue.priarta import PriArTaScorer, SellerRelease
 from skvalue.privacy import Ledger
+from tests.cases import one_of_each
 from tests.privacy.one_row import (
     BAD_ROWS,
     BAD_TARGETS,
@@ -352,8 +353,9 @@ def test_a_row_moves_the_sum_of_a_sample_by_at_most_the_bound(engine, n_classes,
             assert np.linalg.norm(unusual - clean) <= 2 * CLIP
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("make_model", [lambda: "auto", linear_module])
+@pytest.mark.parametrize(
+    ("order", "make_model"), one_of_each([1, 2], [lambda: "auto", linear_module])
+)
 def test_an_empty_sample_is_a_step_of_noise(make_model, order):
     data = draw_data(2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)

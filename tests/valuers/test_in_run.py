@@ -396,7 +396,11 @@ def test_the_rate_does_not_depend_on_the_rows():
 
 @pytest.mark.parametrize(
     ("epsilon", "batch_size", "is_noise"),
-    [(0.02, None, True), (100.0, None, False), (100.0, 40, False)],
+    [
+        (0.02, None, True),
+        (100.0, None, False),
+        pytest.param(100.0, 40, False, marks=pytest.mark.slow),
+    ],
 )
 def test_noise_that_exceeds_the_signal_is_warned_of(epsilon, is_noise, batch_size):
     X, y, points = problem()
