@@ -61,7 +61,8 @@ def private_entries(X, name="X"):
     library = type(X).__module__.partition(".")[0]
     if library == "pandas" and hasattr(X, "dtypes"):
         return _pandas_numbers(X, name)
-    if library == "polars" and hasattr(X, "dtype" if np.ndim(X) == 1 else "columns"):
+    has_types = hasattr(X, "columns") or hasattr(X, "dtype")
+    if library == "polars" and has_types:
         return _polars_numbers(X, name)
     return X
 
@@ -112,7 +113,9 @@ def quiet_arithmetic(is_private=True):
     ...     float(np.float64(1e-200) ** 2)
     0.0
     """
-    return np.errstate(all="ignore") if is_private else nullcontext()
+    if is_private:
+        return np.errstate(all="ignore")
+    return nullcontext()
 
 
 def is_of_numbers(dtype):
@@ -134,7 +137,9 @@ def _number_of(entry):
     try:
         return float(entry)
     except OverflowError:
-        return np.inf if entry > 0 else -np.inf
+        if entry > 0:
+            return np.inf
+        return -np.inf
     except Exception:  # of an object of any class
         return np.nan
 

@@ -93,13 +93,13 @@ class TimedGame(NamedTuple):
 def _cost_of_errors(game, n_coalitions):
     """Seconds of the errors of the noise: at first, and then for each coalition."""
     # Twice: the first draws touch memory, and other programs only add time.
-    few = []
-    many = []
+    timed_few = []
+    timed_many = []
     for _ in range(2):
-        few.append(_seconds_of_errors(game, 8))
-        many.append(_seconds_of_errors(game, 24))
-    few = min(few)
-    many = min(many)
+        timed_few.append(_seconds_of_errors(game, 8))
+        timed_many.append(_seconds_of_errors(game, 24))
+    few = min(timed_few)
+    many = min(timed_many)
     slope = max(many - few, 0.0) / 16
     # Of more coalitions there are fewer draws.
     fraction = n_exact_draws(n_coalitions) / n_exact_draws(1)

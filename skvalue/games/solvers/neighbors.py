@@ -55,7 +55,9 @@ class NeighborsSolver(BatchedSolver):
         shape = (len(self.X_val), len(self.X))
         order = np.empty(shape, dtype=np.int64)
         needs_distances = self.training.estimator.weights == "distance"
-        distances = np.empty(shape if needs_distances else (0, 0))
+        distances = np.empty((0, 0))
+        if needs_distances:
+            distances = np.empty(shape)
 
         # The search needs about four numbers for each pair of a point and a row.
         room = int(get_config()["working_memory"] * 2**20 // (32 * len(self.X)))
@@ -64,7 +66,9 @@ class NeighborsSolver(BatchedSolver):
             if needs_distances:
                 distances[points] = of_points
         self.distances = distances
-        self.too_few = FAILED if self._refuses() else UNSOLVED
+        self.too_few = UNSOLVED
+        if self._refuses():
+            self.too_few = FAILED
         self.order = order
 
     def _refuses(self):

@@ -32,7 +32,9 @@ class LinearMarginals:
 
     def n_drawn(self, n_rows, n_players):
         """Number of players to train for real with a coalition of a given size."""
-        return n_players if n_rows <= self.n_needed + 1 else 0
+        if n_rows <= self.n_needed + 1:
+            return n_players
+        return 0
 
     @property
     def n_needed(self):
@@ -45,7 +47,10 @@ class LinearMarginals:
         """Operations of models of coalitions of a number of rows."""
         n, p = self.solver.X.shape
         fit = 2000 + 0.01 * n * p**2
-        return Work(fit=fit, joined=fit if n_rows else 100, step=50 + p**2)
+        joined = fit
+        if n_rows == 0:  # the models are constants
+            joined = 100
+        return Work(fit=fit, joined=joined, step=50 + p**2)
 
     def joined(self, S, rows):
         """Utilities (len(rows),) of a coalition of rows S with each of other rows.
@@ -97,7 +102,9 @@ class LinearMarginals:
         utilities = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))
 
         # Derivatives of the utility, and of the squared errors of the coalition.
-        scale = 1.0 / self.scores.variance if self.scores.name == "r2" else 1.0
+        scale = 1.0
+        if self.scores.name == "r2":
+            scale = 1.0 / self.scores.variance
         weights = -2 * scale * self.scores.weights
         errors = predictions[0] + solver.shift - self.scores.y
         gradient = solver.X_val.T @ (weights * errors)
